@@ -1,4 +1,4 @@
-"""Fits of columns with censored cells, against maxima computed with 60 digits (tests/data/limits.json)."""
+"""Fits of columns with censored cells, compared with maxima computed with 60 digits (tests/data/limits.json)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profile likelihoods of columns with censored cells, against maxima by SciPy."""
+"""Profile likelihoods of columns with censored cells, compared with maxima by SciPy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ KINDS = ("Box-Cox", "positive", "negative", "both signs")
 
 
 def case(name: str, kind: str, is_weighted: bool) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """Return values or ends, other ends and weights of cells, and the family."""
+    """Return the cells of a case as arrays `x`, `other` and weights (empty if unweighted), and the family.
+
+    A value has its `other` NaN. A cell with one limit has the limit in `x` and -inf (below) or inf (above) in `other`.
+    A cell with two limits has one in each array.
+    """
     x, other = np.array(CELLS[name]).T.copy()
     if kind == "both signs":
         x, other = x - 1.7, other - 1.7
@@ -57,7 +61,17 @@ def transform(x: FloatArray, family: int, lmbda: float) -> FloatArray:
 def likeliest(
     x: FloatArray, other: FloatArray, weight: FloatArray, family: int, lmbda: float
 ) -> tuple[float, float, float]:
-    """Return minus the log-likelihood, maximised over the mean and the scale, and these two."""
+    """Return the minimum of the negative log-likelihood over mean and scale at `lmbda`, and this mean and scale.
+
+    Parameters
+    ----------
+    x, other, weight : (n,) ndarray
+        Cells in the form that `case` describes.
+    family : int
+        Code of the transform.
+    lmbda : float
+        Lambda.
+    """
     w = weight if weight.size > 0 else np.ones(x.size)
     is_value, is_limit = np.isnan(other), np.isinf(other)
     y = transform(x, family, lmbda)

@@ -1,4 +1,4 @@
-"""Samples of long columns with censored cells, against fits of the sampled cells and of all cells."""
+"""Samples of long columns with censored cells: their fits compared with fits of the sampled cells and of all cells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def cells(kind: str, n: int = 47, is_weighted: bool = True) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """Return values or ends, other ends and weights of cells, and the family; the last 15 cells are censored."""
+    """Return `n` cells, of which the last 15 are censored, as arrays `x`, `other` and weights, and the family.
+
+    The arrays are those of `case` in test_profiles.py; `kind` is "Box-Cox", "positive", "negative" or "both signs".
+    """
     rng = np.random.default_rng(3)
     z = rng.normal(0.4, 1.0, n)
     x = {"negative": -np.exp(0.7 * z), "both signs": z}.get(kind, np.exp(0.7 * z))
@@ -40,7 +43,10 @@ def cells(kind: str, n: int = 47, is_weighted: bool = True) -> tuple[FloatArray,
 def prepare(
     x: FloatArray, other: FloatArray, weight: FloatArray, family: int
 ) -> tuple[columns.CensoredColumn, Scratch, CensoredWork]:
-    """Return the prepared column, and scratch arrays for its fit."""
+    """Return the column prepared for its fit, and the two kinds of scratch arrays that the fit needs.
+
+    The arguments are the results of `cells`.
+    """
     work, own = new_work(x.size), new_censored_work(x.size, x.size)
     with np.errstate(all="ignore"):
         split = columns.split_cells(x, other, weight, family, work, own)
@@ -48,7 +54,19 @@ def prepare(
 
 
 def profile_of(column: columns.CensoredColumn, lmbda: float, kind: str, scratch: Any, own: Any) -> float:
-    """Return minus the profile log-likelihood per unit of weight at a lambda."""
+    """Return the negative profile log-likelihood at `lmbda`, divided by the total weight.
+
+    Parameters
+    ----------
+    column : CensoredColumn
+        The prepared column.
+    lmbda : float
+        Lambda.
+    kind : str
+        Kind of the cells; the exponent of "negative" ones is 2 - lambda.
+    scratch, own
+        The scratch arrays that `prepare` returns.
+    """
     exponent = 2.0 - lmbda if kind == "negative" else lmbda
     with np.errstate(all="ignore"):
         at = profile_at(column, exponent * column.centered.logs.sigma, Scales(1.0, 0.0), 1e-9, scratch, own)
@@ -59,7 +77,10 @@ def profile_of(column: columns.CensoredColumn, lmbda: float, kind: str, scratch:
 @pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize("stride", [1, 2, 5])
 def test_a_sample_has_every_value_of_a_stride_and_all_terms(stride: int, is_weighted: bool, kind: str) -> None:
-    """The likelihood of the sample is that of the sampled values, and of all intervals with their weights divided."""
+    """Compare the likelihood of a sample with that of its cells: every `stride`-th value, and all intervals.
+
+    In the sample, the weight of an interval is divided by the stride.
+    """
     x, other, weight, family = cells(kind, 47, is_weighted)
     column, scratch, own = prepare(x, other, weight, family)
     sample = columns.sample_column(column, stride, own)
@@ -152,7 +173,7 @@ def test_a_search_on_a_sample_first_ends_at_the_same_optimum(
 def test_a_second_maximum_is_found_from_nine_standard_errors_away(
     tilt: float, side: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Replace the likelihood by (m^2 - 1)^2 + tilt m, which has two minima; the search knows the one on one side."""
+    """Replace the likelihood by (m^2 - 1)^2 + tilt m, which has two minima; the search starts at one of them."""
     column, scratch, own = prepare(*cells("positive"))
     base, seen = profile_at(column, 0.5, Scales(1.0, 0.0), 1e-9, scratch, own), []
 

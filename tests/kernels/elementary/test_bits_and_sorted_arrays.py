@@ -1,4 +1,4 @@
-"""Operations on bit patterns and sorted arrays, against NumPy."""
+"""Operations on bit patterns and sorted arrays, compared with NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""exp, expm1, log, log1p and their extended-precision forms against mpmath, compiled and in plain Python."""
+"""exp, expm1, log, log1p and their extended-precision forms compared with mpmath, compiled and in plain Python."""
 
 from __future__ import annotations
 
@@ -77,7 +77,11 @@ def exponents(n, seed=1):
 
 
 def positives(n, seed=2):
-    """Return positive numbers: of all magnitudes, subnormal, near 1, near powers of sqrt(2), and powers of 2."""
+    """Return positive numbers of five kinds, (about 4.5 n,).
+
+    The kinds are numbers of all magnitudes, subnormal numbers, numbers near 1 and near powers of sqrt(2), and powers of
+    2.
+    """
     rng = np.random.default_rng(seed)
     parts = [
         10.0 ** rng.uniform(-323.5, 308.2, n),
@@ -93,7 +97,7 @@ def positives(n, seed=2):
 
 
 def above_minus_one(n, seed=3):
-    """Return numbers in the domain of log1p: positive numbers, numbers near -1, and all magnitudes with both signs."""
+    """Return numbers > -1, the domain of log1p: positive numbers, numbers near -1, and both signs in (-1, 1)."""
     rng = np.random.default_rng(seed)
     parts = [
         positives(n, seed),
@@ -400,7 +404,7 @@ def test_sums_with_one_are_split_without_an_error():
 
 @pytest.mark.parametrize("center", [0.0, 1e-9, 0.3, 1.0, 40.0, 1e15, 1e300])
 def test_logs_of_ratios_of_one_plus_x(center):
-    """They are relatively accurate near the center; without a center they have the bits of log1p."""
+    """Logs of (1 + x)/(1 + center) are relatively accurate near the center; at center 0 they have log1p's bits."""
     k, m = log.split(1.0 + center)
     rng = np.random.default_rng(9)
     near = center + (1.0 + center) * rng.choice([-1.0, 1.0], 40) * 10.0 ** rng.uniform(-12.0, -0.7, 40)
@@ -421,7 +425,7 @@ def test_logs_of_ratios_of_one_plus_x(center):
 @pytest.mark.parametrize("j", [0.0, -1.0, -700.0])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.36, 1.0])
 def test_scaled_exponentials_minus_a_smaller_number(j, share):
-    """The subtrahend is the scale s itself (share 1), or at most s e^(t - 1)."""
+    """Compare s e^t - b with mpmath, where b is s (share 1) or the fraction `share` of s e^t."""
     rng = np.random.default_rng(10)
     scale = 2.0**j
     for t in map(float, np.concatenate([rng.uniform(-40.0, 600.0, 60), 10.0 ** rng.uniform(-12.0, 0.0, 20)])):

@@ -1,4 +1,4 @@
-"""The error function and Gaussian probabilities against multiprecision arithmetic."""
+"""The error function and Gaussian probabilities, compared with multiprecision arithmetic."""
 
 from __future__ import annotations
 

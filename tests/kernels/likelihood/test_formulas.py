@@ -1,4 +1,4 @@
-"""Formulas of the profile likelihood: moments against NumPy, derivatives against mpmath and against the likelihood."""
+"""Formulas of the profile likelihood: moments compared with NumPy, derivatives with mpmath."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PAIRS = {f.YY: (0, 0), f.YY1: (0, 1), f.Y1Y1: (1, 1), f.YY2: (0, 2), f.YY3: (0, 
 
 
 def moments(values, weights):
-    """Return the total weight, the means, and the sums of products about the means, in the order of the indices."""
+    """Return the total weight, the weighted means of the rows of `values`, and the centered products of `PAIRS`."""
     means = values @ weights / weights.sum()
     centered = values - means[:, np.newaxis]
     return np.array([weights.sum(), *means, *((weights * centered[i] * centered[j]).sum() for i, j in PAIRS.values())])
 
 
 def raw_sums(values, weights):
-    """Return the sums that `central_moments` converts, with a total weight of 0."""
+    """Return a total weight of 0, the weighted sums of the rows of `values`, and those of the products of `PAIRS`."""
     products = [(weights * values[i] * values[j]).sum() for i, j in PAIRS.values()]
     return np.array([0.0, *(values @ weights), *products])
 
@@ -109,7 +109,10 @@ def test_moments_of_a_block_and_their_merger():
 
 
 def test_moments_relative_to_a_reference_of_the_other_sign():
-    """The derivatives of e^(c m) psi(m) + y_0(m) follow by Leibniz' rule, at m = 0."""
+    """Compare the moments of e^(c m) psi(m) + y_0(m) at m = 0 with derivatives by Leibniz' rule.
+
+    Here -c is the log of the reference, and y_0 the transform of the value 0, given with its derivatives by `Origin`.
+    """
     c, origin = -0.7, f.Origin(0.3, -0.2, 0.5, 0.1)
     y, y1, y2, y3 = VALUES
     product = [y, y1 + c * y, y2 + 2 * c * y1 + c**2 * y, y3 + 3 * c * y2 + 3 * c**2 * y1 + c**3 * y]

@@ -40,7 +40,7 @@ def n_evaluations(monkeypatch):
 
 
 def ends_and_minimum(name, drop):
-    """Return the interval of a column, found by plain Python, and the lambda at the minimum."""
+    """Return the likelihood interval of the column called `name`, found by plain Python, and the lambda of its fit."""
     family, x = COLUMNS[name]
     work, out = new_work(x.size), np.empty(2)
     best = fit_vector(x, family).lmbda
@@ -62,7 +62,7 @@ def negative_log_likelihood(name, lmbda):
     ("drop", "most"), [(1e-8, 42), (3e-7, 43), (1e-4, 54), (0.02, 55), (0.3, 61), (2.0, 70), (30.0, 69)]
 )
 def test_ends_take_few_evaluations(n_evaluations, drop, most):
-    """Find the 14 ends for seven columns; `most` is the largest total number of evaluations for this drop."""
+    """Find the 14 ends for seven columns; `most` is the largest total number of evaluations allowed for this drop."""
     for name in COLUMNS:
         found, best = ends_and_minimum(name, drop)
         assert found[0] < best < found[1]
@@ -78,7 +78,7 @@ def test_an_interval_that_takes_too_many_evaluations_is_nan(monkeypatch):
 
 
 def excess(polynomial, x):
-    """Return the value of a polynomial and of its first three derivatives at x, as an `_Excess`."""
+    """Return an `_Excess` with the value and the first three derivatives of a polynomial at x."""
     return interval._Excess(x, *(float(polynomial.deriv(k)(x)) for k in range(4)))
 
 

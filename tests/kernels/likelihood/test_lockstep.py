@@ -84,7 +84,10 @@ def one_column_of_each_kind(n, seed=0, ordinary=ORDINARY, positive=False):
 
 
 def rows_in_lockstep(x, family, weight=None, lmbda=NAN):
-    """Fit a matrix in lockstep; return the rows of results. In the row of a DEFERRED column, only the status is set."""
+    """Fit a matrix (n, p) in lockstep; return the rows of results, (p, N_RESULTS).
+
+    In the row of a DEFERRED column, only the status is set.
+    """
     n, p = x.shape
     out = np.full((p, N_RESULTS), NAN)
     given = np.full(p, float(lmbda))
@@ -94,7 +97,7 @@ def rows_in_lockstep(x, family, weight=None, lmbda=NAN):
 
 
 def in_two_passes(x, family, weight=NOTHING, lmbda=NAN):
-    """Fit every column of a matrix in two passes; return the rows of results."""
+    """Fit every column of a matrix (n, p) in two passes; return the rows of results, (p, N_RESULTS)."""
     n, p = x.shape
     out = np.full((p, N_RESULTS), NAN)
     out[:, STATUS], out[:, N_EVAL] = DEFERRED, 0.0
@@ -198,7 +201,10 @@ def test_given_lambda_of_values_whose_ratios_underflow():
 
 @pytest.mark.parametrize("n", [9, 600])
 def test_given_lambda_near_0_where_outliers_dominate(n):
-    """Likelihood and curvature agree with mpmath. They need a Taylor step from a nonzero lambda that must be short."""
+    """Compare likelihood and curvature with mpmath at lambda = 1e-17.
+
+    The kernel evaluates them at a nonzero lambda nearby, and reaches 1e-17 by a Taylor step that must be short.
+    """
     x = np.where(np.arange(n) % 9 < 5, 1e-5, 1e5) * np.random.default_rng(2).uniform(0.99, 1.01, n)
     weight = np.where(x > 1.0, 1e-6, 1.0)
     fit = pk.fit(x, lmbda=1e-17, sample_weight=weight)
@@ -227,7 +233,7 @@ def test_a_subnormal_lambda_gives_the_moments_of_the_logs(n, lmbda):
 
 
 def test_sums_of_powers_of_logs_give_the_derivatives_of_the_likelihood_at_0():
-    """Compare the derivatives that the first Halley step uses, taken at lambda = 0, with numerical ones by mpmath."""
+    """Compare the derivatives at lambda = 0, which the first Halley step uses, with numerical derivatives by mpmath."""
     rng = np.random.default_rng(12)
     a, weight = rng.gamma(2.0, size=9), rng.uniform(0.5, 2.0, 9)
     a -= (weight @ a) / weight.sum()
@@ -273,7 +279,7 @@ def test_weights_repeat_rows(family):
 
 
 def test_lockstep_with_nearly_all_weight_on_one_value():
-    """Columns that are not deferred have the lambda of two passes."""
+    """Lambdas of columns that are not deferred agree with those of two-pass fits."""
     x = one_column_of_each_kind(30)
     for tiny in (1e-2, 1e-6, 1e-12, 1e-24):
         weight = np.full(30, tiny)
@@ -288,7 +294,10 @@ def test_lockstep_with_nearly_all_weight_on_one_value():
 
 @pytest.fixture(scope="module")
 def mixed():
-    """Return a matrix of more than two bands of columns: ordinary, with missing values, and those of LEFT_ALONE."""
+    """Return a matrix whose columns fill more than two bands.
+
+    It has ordinary columns, the columns of LEFT_ALONE, and 2 % missing values.
+    """
     rng = np.random.default_rng(5)
     n, p = 12, BAND * LANES * 2 + 5
     x = rng.normal(size=(n, p)) * rng.lognormal(size=p) + rng.normal(size=p)
@@ -315,7 +324,7 @@ def test_the_number_of_columns_changes_no_bit(mixed, p):
 
 
 def test_results_do_not_depend_on_memory_layout(mixed):
-    """Memory order, strides, read-only memory and dtypes are varied."""
+    """Compare results for all memory orders, strides and dtypes, and for read-only memory."""
     x = np.clip(mixed, -1e38, 1e38).astype(np.float32).astype(np.float64)
     lmbda = np.full(x.shape[1], NAN)
     expected = fit_in_memory(x, YEO_JOHNSON, lmbda, None, 1)
@@ -489,7 +498,10 @@ def test_values_of_lanes_are_summarised():
 
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_the_start_is_a_halley_step_from_1_or_from_0_for_box_cox(family):
-    """The step is limited to two standard deviations' inverses; the logs are centered if all have one sign."""
+    """Compare the start with a Halley step from mpmath, limited to 2/sd.
+
+    Here sd is the standard deviation of the logs. The logs are centered at their mean if all have one sign.
+    """
     rng = np.random.default_rng(14)
     x, weight = rng.lognormal(size=(12, LANES)), np.append(rng.uniform(0.5, 2.0, 11), 0.0)
     if family == YEO_JOHNSON:

@@ -319,9 +319,9 @@ def test_an_odd_value_anywhere_in_a_long_column_is_found(family, name, odd):
 
 @pytest.mark.slow
 def test_ordinary_columns_are_fitted_in_one_pass():
-    """No column needs a second pass, even if its sample is misleading or values are missing; a tight cluster needs one.
+    """Count passes in a process without compilation: only a tight cluster needs a second pass.
 
-    A process without compilation counts the passes.
+    The other columns include ones with a misleading sample or with missing values.
     """
     code = (
         "import numpy as np, test_mle\n"
@@ -452,7 +452,7 @@ def test_every_column_has_its_own_profile_and_interval(is_weighted):
 
 @pytest.mark.parametrize("n", [12, ONE_PASS_MIN])
 def test_evaluations_are_counted_from_zero(n):
-    """A column that is tight takes two passes in any case; at a given lambda it is evaluated once."""
+    """A tight column takes two passes at every lambda; at a given lambda it is evaluated once."""
     x = np.random.default_rng(3).normal(size=(1, n))
     for columns in (x, 1e5 + 1e-4 * x):
         out = np.full((1, N_RESULTS), 7.0)

@@ -1,4 +1,4 @@
-"""The likelihood as printed in papers against mpmath, and every fast form against the printed one."""
+"""Negative log-likelihood: the formula of the papers compared with mpmath, and every fast form with this formula."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ LMBDAS = (-2.0, -0.5, 0.0, 1e-9, 0.3, 1.0, 2.0, 2.5)
 
 
 def exact(family, x, lmbda):
-    """Return the likelihood by the papers' formula, computed with 60 digits."""
+    """Return 1/2 ln Var(psi) - (lambda - 1) mean(J), the negative log-likelihood per observation, from 60 digits.
+
+    Var has the divisor n, J is ln x for Box-Cox and sign(x) ln(1 + |x|) for Yeo-Johnson, and constants are left out.
+    """
     with mpmath.workdps(60):
         lmbda = mpmath.mpf(lmbda)
         one = 0 if family == "box-cox" else 1
@@ -61,7 +64,10 @@ ROUTES = {"one pass": (600, 2, 1), "two pass": (600, 2, 3000), "lockstep": (100,
 
 
 def columns_of(family, route):
-    """Return columns, weights, and the columns with every row repeated as often as its weight."""
+    """Return columns whose fits take the given route, the weights of their rows, and the columns with repeated rows.
+
+    Each row is repeated as often as its weight.
+    """
     n, p, first = ROUTES[route]
     x, weight = columns(family, n, p), np.ones(n, dtype=int)
     weight[0] = first

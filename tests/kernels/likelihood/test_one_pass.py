@@ -345,8 +345,29 @@ def test_moments_at_a_given_lambda(name, lmbda):
 
 @numba.njit
 def score_from_sums(x, base, per_ref, both_signs, exponent):
-    """Return logs of a column (see `LogKind`), their sums, and the score at `exponent` computed from the logs.
-    The logs, the flag that says whether sums of powers are accurate, and the score come twice: in float64 and float32.
+    """Return logs of a column, their sums, and the score at `exponent` computed from sums over the logs.
+
+    The logs, the flag for accurate sums of powers, and the score come twice: in float64 and in float32.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        The column.
+    base, per_ref, both_signs
+        The fields of `LogKind`.
+    exponent : float
+        The exponent.
+
+    Returns
+    -------
+    d, d32 : (n,) ndarray
+        The logs.
+    total, squares : float
+        The sums of the logs and of their squares.
+    good, good32 : bool
+        Whether the sums of powers are accurate.
+    score, score32
+        The scores.
     """
     d, d32 = np.empty(x.size), np.empty(x.size, np.float32)
     total, squares = ps.take_logs(x, None, ps.LogKind(both_signs, base, per_ref), d, d32)
@@ -405,7 +426,7 @@ def centered(sums):
 
 
 def sums_of(y):
-    """Return count, sums and sums of products of a column and its three derivatives, the rows of `y`."""
+    """Return the number of values, then sums and sums of products of the rows of `y`: psi and three derivatives."""
     pairs = [(0, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 2)]
     return np.array([y.shape[1], *y.sum(axis=1), *((y[i] * y[j]).sum() for i, j in pairs)])
 
@@ -475,7 +496,7 @@ def optimum_of(d, weight):
 
 
 def test_columns_rejected_by_one_pass():
-    """The reasons are few effective values, a tight cluster, or logs too far away; each is tested at its limit."""
+    """Test the limits of three reasons: few effective values, a tight cluster, logs far from their reference."""
     d = np.sort(np.random.default_rng(4).normal(size=300))
     even = np.ones(300)
     assert optimum_of(d, even).status == Status.OK
@@ -542,7 +563,7 @@ def test_the_number_of_evaluations_is_small(name):
 @pytest.mark.parametrize("n", [1, 255, 256, 511, 512, 3000, 4096, 4097, SAMPLE * SAMPLE_STRIDE + 1])
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_the_sample_is_evenly_spaced(n, is_weighted):
-    """At least 256 values if there are as many, one in 16 otherwise, and at most 4,096."""
+    """The sample has every 16th value, more to reach 256 values if there are as many, and fewer beyond 4,096 values."""
     x = np.arange(float(n)) + 1.0
     stride = max(min(n // 256, 16), -(-n // 4096), 1)
     expected = x[: n // stride * stride : stride]
@@ -605,7 +626,10 @@ def test_weights_are_even_if_32_values_count(n, factor, expected):
 )
 @pytest.mark.parametrize("offset", [0.0, 1.0])
 def test_the_largest_log_is_that_of_an_end(low, high, offset):
-    """If both signs occur, logs are relative to 1, and the smallest magnitude counts as 0."""
+    """Compare with the larger |log| of the column's two ends.
+
+    If both signs occur, logs are relative to 1, and the smallest magnitude counts as 0.
+    """
     if low < 0.0 < high and offset == 0.0:
         return
     ref = 0.0 if low < 0.0 < high else 1.7
@@ -656,7 +680,10 @@ def test_weights_are_scaled_by_a_power_of_two_below_the_inverse_of_their_sum():
 @pytest.mark.parametrize("both_signs", [False, True])
 @pytest.mark.parametrize("scale", [1.0, 0.125])
 def test_the_refined_start_is_one_halley_step_away(both_signs, scale):
-    """Without enough digits, or beyond the range of float32, the start is not changed."""
+    """Compare the refined start with a Halley step computed from exact sums.
+
+    The start is unchanged if the sums have too few digits, or if logs exceed the range of float32.
+    """
     d = np.random.default_rng(6).normal(size=40)
     weight, m = np.arange(40) % 3 + 1.0, 0.7
     a, sign = np.abs(d), np.sign(d) if both_signs else np.ones(40)
@@ -703,7 +730,10 @@ def test_absent_values_have_a_log_of_zero(both_signs, is_weighted):
 @pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-11), (np.float32, 2e-5)])
 def test_sums_are_added_to_earlier_ones(both_signs, is_weighted, dtype, rtol):
-    """The j-th derivative in lambda of a negative value's transform is (-1)^(j + 1) times that of b in 2 - lambda."""
+    """Compare sums over ten logs with sums of exact derivatives, added to nonzero sums.
+
+    The j-th derivative in lambda of a negative value's transform is (-1)^(j + 1) times that of b_m in m = 2 - lambda.
+    """
     rng, m = np.random.default_rng(18), 0.7
     d, weight = rng.normal(size=10).astype(dtype), rng.integers(1, 4, 10).astype(dtype)
     below = (d < 0.0) & both_signs

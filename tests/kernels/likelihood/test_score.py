@@ -106,7 +106,10 @@ def likelihood(family, x, weight, lmbdas):
 
 
 def exponents_for(family, x):
-    """Return exponents (0, 1, 2, neighbors of these, and up to 40 over the range of the logs), and this range."""
+    """Return exponents at which to compare the score, and the range of the column's logs.
+
+    The exponents are 0, 0.3, 1, 2, neighbors of 0 and 2, and up to 40 divided by this range.
+    """
     logs = [oracles.log_and_branch(family, 1, v)[0] for v in x]
     one_branch = family == "box-cox" or (x >= 0.0).all() or (x < 0.0).all()
     reach = float(max(logs) - min(logs)) if one_branch else float(max(logs))
@@ -207,7 +210,7 @@ def test_merged_moments_are_those_of_all_values():
 
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 def test_kernels_run_as_plain_python():
-    """The same functions give the same numbers without compilation."""
+    """Compiled functions and their plain-Python versions return the same numbers."""
     family, x = COLUMNS["both signs"]
     compiled, sigma = likelihood(family, x, np.ones(x.size), [0.0, 0.5, 2.0])
     sides = Magnitudes(x[x >= 0.0], -x[x < 0.0], np.ones((x >= 0.0).sum()), np.ones((x < 0.0).sum()))
@@ -224,7 +227,10 @@ SMALL_WEIGHTS = RNG.integers(1, 4, 9).astype(float)
 
 
 def logs_and_points(kind, reference):
-    """Return the logs of a column and of points, relative to a reference, in one unit; all values, and all weights."""
+    """Return logs of a column of this kind and of further points, both relative to `reference` and in the same unit.
+
+    Return also the values of the column, the points, and the weights of the values.
+    """
     x, points = (abs(SMALL) + 0.1, abs(POINTS) + 0.05) if kind == "positive" else (SMALL, POINTS)
     both = kind == "both"
     order = np.argsort(x < 0.0, kind="stable")
@@ -249,7 +255,10 @@ def logs_and_points(kind, reference):
 
 
 def relative_transforms(x, lmbda, reference, both):
-    """Return (psi(x) - psi(reference)) e^(-m ln(1 + |reference|)) and two derivatives in lambda; m is its exponent."""
+    """Return (psi(x) - psi(reference)) e^(-m ln(1 + |reference|)) and two derivatives in lambda, (3, n).
+
+    The exponent m belongs to the sign of the reference: lambda, or 2 - lambda if it is negative.
+    """
     log_ref = mpmath.log1p(abs(mpmath.mpf(reference)))
 
     def relative(v, lam):
@@ -263,7 +272,10 @@ def relative_transforms(x, lmbda, reference, both):
 @pytest.mark.parametrize("lmbda", [-0.8, 2.3])
 @pytest.mark.parametrize(("kind", "reference"), [("positive", 1.3), ("both", 0.0), ("both", 2.0), ("both", -3.0)])
 def test_points_are_standardised_by_the_moments_of_the_column(kind, reference, lmbda):
-    """Raw sums give the same results as two passes; derivatives are in the unit of the logs."""
+    """Compare standardised points and their derivatives with mpmath, for moments from raw sums and from two passes.
+
+    Derivatives are in the unit of the logs.
+    """
     both = kind == "both"
     column, some, x, points, weight = logs_and_points(kind, reference)
     sigma = column.sigma

@@ -43,9 +43,19 @@ def order_figures(y, w, point, weight, probability):
 
 @jitted
 def sums_over_ranges(y, w, bounds, out):
-    """Write weight, sum and sum of squares of y - center for each range in `bounds`, and the weight before it.
+    """Write four sums for each range of the indices of a sorted column to `out`; return the column's center.
 
-    Return the center.
+    The sums are the weight of the range, the weighted sums of y - center and of its square, and the weight before the
+    range.
+
+    Parameters
+    ----------
+    y, w : (n,) ndarray
+        The sorted column and its weights.
+    bounds : (2 k,) ndarray of int
+        First index of each range, and the index after its last.
+    out : (4 k,) ndarray
+        Receives the sums.
     """
     col = order_statistics.sorted_column(y, w)
     for i in range(bounds.size // 2):
@@ -346,7 +356,10 @@ def test_constants_out_of_reach_end_with_a_status():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_least_favourable_likelihood_is_stationary(weighted):
-    """The equations are sum psi(u) = 0 and sum psi(u) u = n P(|Z| < k); the values behind the counts are not read."""
+    """Check the equations sum psi(u) = 0 and sum psi(u) u = n P(|Z| < k) for u = (y - loc)/scale.
+
+    The columns have different lengths; entries of the block after the end of a column must not be read.
+    """
     ys = [y for y in NAMED.values() if y.size > 2 and y[0] > -1e8 and y[-1] < 1e8]
     block, weights = np.full((len(ys), max(map(len, ys)) + 1), -7.0), np.full((len(ys), max(map(len, ys)) + 1), 50.0)
     counts, out = np.array([y.size for y in ys]), np.empty((len(ys), 2))

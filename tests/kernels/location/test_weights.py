@@ -98,7 +98,17 @@ def test_weights_of_any_size(weight):
 
 
 def nearness(t, of, nodes):
-    """Return 1 minus the mean bisquare distance of values `t` (location 0, scale 1) from their normal scores."""
+    """Return 1 minus the mean bisquare distance of transformed values `t` from their normal scores.
+
+    Parameters
+    ----------
+    t : (n,) ndarray
+        Transformed values with location 0 and scale 1.
+    of : FrequencyWeights
+        Their weights.
+    nodes
+        The normal scores at which the distance is evaluated.
+    """
     return 1.0 - qq.bisquare_distance(of, t, nodes, 0.0, 1.0, qq.C)
 
 

@@ -24,9 +24,21 @@ def problem(n=40, m=200, p=7, seed=0, missing=0.3):
 
 
 def sorted_means(values, completed, donors, residuals, k):
-    """Compute means and corrections over the `k` nearest donors of each missing cell by sorting all distances.
+    """Compute means and corrections over the nearest donors of each missing cell by sorting all distances.
 
-    Rows without an observed value, and cells without a donor, get NaN.
+    Only the REACH nearest donors are considered. Rows without an observed value, and cells without a donor, get NaN.
+
+    Parameters
+    ----------
+    values : (m, p) ndarray
+        Rows with missing cells.
+    completed : (n, p) ndarray
+        Donor rows without gaps, from which distances are computed.
+    donors, residuals : (n, p) ndarray
+        Observed values of the donors (NaN where missing), and their residuals; means are of the values, corrections of
+        the residuals.
+    k : int
+        Number of donors of a cell.
     """
     means, corrections = np.full_like(values, nan), np.full_like(values, nan)
     for i, row in enumerate(values):

@@ -1,4 +1,4 @@
-"""Kolmogorov-Smirnov distances of sorted columns against SciPy."""
+"""Kolmogorov-Smirnov distances of sorted columns, compared with SciPy."""
 
 from __future__ import annotations
 

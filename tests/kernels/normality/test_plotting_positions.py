@@ -1,4 +1,4 @@
-"""Plotting positions of weighted columns, and the statistics based on them, against repeated values."""
+"""Plotting positions of weighted columns, and the statistics based on them, compared with those of repeated values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def weigh(columns, weights):
 
 
 def expected_positions(repeated):
-    """Return distinct values, mean quantiles, fractions, and half the variance of quantiles of equal values."""
+    """Return the distinct values, the mean quantile of each, cumulative fractions, and a variance.
+
+    The variance is half the mean squared deviation of the quantiles from the mean quantile of their value.
+    """
     n = repeated.size
     quantiles = np.sqrt(n) * oracles.filliben_quantiles(n)
     values, index, counts = np.unique(repeated, return_inverse=True, return_counts=True)
@@ -48,7 +51,10 @@ def expected_positions(repeated):
 
 @pytest.mark.parametrize("factor", [1.0, 1e-200])
 def test_ties_share_the_quantiles_of_their_copies(factor):
-    """Weights below one count relative to their weighted mean, so only whole weights are repetitions."""
+    """Whole weights are treated as repetition counts.
+
+    Weights of 1e-200 are equal, and count as 1 each.
+    """
     weights = WEIGHTS if factor == 1.0 else np.full_like(WEIGHTS, factor)
     columns, positions, totals = weigh(COLUMNS, weights)
     for j in range(2):

@@ -29,7 +29,7 @@ TRANSFORMS = {BOX_COX: stats.boxcox, YEO_JOHNSON: stats.yeojohnson}
 
 
 def found(x, family, start=1.0):
-    """Fit a column; return lambda, the objective, the number of evaluations, and the status."""
+    """Fit a column from `start`; return lambda, 1 minus the correlation, the number of evaluations, and the status."""
     x = np.sort(np.asarray(x, dtype=float))
     columns, positions, totals = sort_and_weigh(x[None], None, normal_quantiles)
     n = np.count_nonzero(~np.isnan(x))

@@ -117,7 +117,10 @@ def test_the_search_does_not_depend_on_the_unit_of_the_origin(log_unit):
 
 
 def test_values_of_several_blocks_count_as_often_as_their_weights_say():
-    """A weighted column of 12 values and the repeated column, which has several blocks, have equal derivatives."""
+    """Compare derivatives for a weighted column of 12 values with derivatives for the repeated column.
+
+    The repeated column has several blocks.
+    """
     repeats = np.arange(12) * 13 + 1  # 870 values, 300 of them below the origin
     for lmbda in (0.3, 2.0):
         theta = np.array([lmbda, X[6] + 1e-6, 0.2])
@@ -136,7 +139,10 @@ ONES = np.ones(12)
 
 
 def state_at(theta, x=X, weights=ONES, box_cox=False):
-    """Return the scratch of the search, with the parameters and the likelihood at `theta`."""
+    """Return the scratch of the search, with the parameters `theta` and the likelihood there.
+
+    `theta` is (lambda, origin, log of the unit).
+    """
     work = origin.new_origin_work()
     work.steps[0] = theta
     likelihood.evaluate(x, weights, box_cox, work.steps[0], work, work.at[0])
@@ -169,7 +175,7 @@ def test_the_unit_is_fixed_while_all_values_are_on_one_side_of_a_free_origin(x0)
 
 
 def negative_hessian(at):
-    """Return minus the Hessian whose upper triangle follows the gradient in `at`."""
+    """Return minus the 3 x 3 Hessian, whose upper triangle `at` has from index HESSIAN on."""
     matrix = np.zeros((3, 3))
     matrix[np.triu_indices(3)] = -at[likelihood.HESSIAN :]
     return matrix + np.triu(matrix, 1).T
@@ -296,7 +302,7 @@ def test_a_climb_needs_a_likelihood_to_start_from(n_evaluations):
 
 
 def test_a_climb_whose_hessian_is_singular_counts_its_evaluation(n_evaluations):
-    """At lambda = 1 the likelihood depends on neither origin nor unit."""
+    """At lambda = 1 the likelihood depends on neither origin nor unit: the climb fails after one evaluation."""
     work = origin.new_origin_work()
     work.steps[0] = (1.0, X[5], 0.0)
     ranges = RANGES.copy()
@@ -372,9 +378,16 @@ def test_the_constant_that_is_subtracted_is_a_transform(lmbda):
 
 
 def choose(monkeypatch, n, peaks):
-    """Run the search with peaks on its grid that need no steps; return its result, and the lambdas that it refines.
+    """Run the search on a grid with given peaks; return the resulting lambda, and the lambdas that the search refines.
 
-    Each peak is its lambda, its origin, and its likelihood on the sample and on all values.
+    Parameters
+    ----------
+    monkeypatch : pytest.MonkeyPatch
+        Replaces the scan of the grid and the climbs, which need no steps.
+    n : int
+        Number of values; long columns are searched on a sample first.
+    peaks : sequence of (float, float, float, float)
+        Lambda, origin, and likelihood on the sample and on all values of each peak.
     """
     by_lambda, refined = {peak[0]: peak for peak in peaks}, []
 

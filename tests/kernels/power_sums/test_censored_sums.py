@@ -44,10 +44,18 @@ def case_columns(case: dict[str, Any]) -> tuple[FloatArray, FloatArray, FloatArr
 def summarize(
     low: FloatArray, high: FloatArray, weight: FloatArray, family: int, coarser: int = 0, stream: bool = False
 ) -> Summed:
-    """Summarize cells, given by their ends and weights, as power sums of the values and a table of the intervals.
+    """Summarize cells as power sums of the values and a table of the intervals.
 
-    The bins of the grid are wider than those of the package by a factor of ``2**coarser``. `stream` chooses the grid of
-    a stream.
+    Parameters
+    ----------
+    low, high, weight : (n,) ndarray
+        Ends and weights of the cells; equal ends are a value.
+    family : int
+        Code of the transform.
+    coarser : int
+        The bins of the grid are wider than usual by a factor of ``2**coarser``.
+    stream : bool
+        Whether the grid is that of a stream.
     """
     is_value = low == high
     x, w = low[is_value], weight[is_value]
@@ -74,7 +82,11 @@ def summarize(
 
 
 def joined(columns: list[Summed]) -> tuple[tuple[FloatArray, Any, Any, FloatArray], tuple[FloatArray, Any], Any, Any]:
-    """Return the kernels' arguments for several columns: sums and their starts, grids, tables, scratch arrays."""
+    """Return the kernels' arguments for several columns.
+
+    They are the sums with the first bin of each column, the grids, the tables with the first interval of each column,
+    and scratch arrays.
+    """
     starts = np.cumsum([0, *(len(column.sums) for column in columns)])
     interval_starts = np.cumsum([0, *(len(column.intervals) for column in columns)])
     own = new_censored_work(0, max(len(column.intervals) for column in columns))
@@ -85,7 +97,10 @@ def joined(columns: list[Summed]) -> tuple[tuple[FloatArray, Any, Any, FloatArra
 
 
 def fit_sums(columns: list[Summed], family: int, lmbda: float = NAN) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return rows of results, of results on censored cells, and bounds on the errors of lambda."""
+    """Fit columns from their sums; return rows of results, rows on censored cells, and error bounds on lambda.
+
+    With `lmbda`, all columns are evaluated at this lambda.
+    """
     sums, cells, table, scratch = joined(columns)
     p = len(columns)
     out, out_censored, error = np.full((p, N_RESULTS), 7.0), np.full((p, N_CENSORED_FIELDS), 7.0), np.full(p, 7.0)
@@ -99,7 +114,17 @@ def fit_sums(columns: list[Summed], family: int, lmbda: float = NAN) -> tuple[Fl
 def fit_cells(
     low: FloatArray, high: FloatArray, weight: FloatArray, family: int, lmbda: float = NAN
 ) -> tuple[FloatArray, FloatArray]:
-    """Fit cells, given by their ends, with the kernel that reads all values; return its two rows of results."""
+    """Fit cells with the kernel that reads all values; return its row of results and its row on censored cells.
+
+    Parameters
+    ----------
+    low, high, weight : (n,) ndarray
+        Ends and weights of the cells.
+    family : int
+        Code of the transform.
+    lmbda : float
+        Lambda; NaN to estimate it.
+    """
     row, out_censored = np.empty((1, N_RESULTS)), np.empty((1, N_CENSORED_FIELDS))
     cells, scratch = as_cells(low, high)
     direct.fit_censored_columns(*cells, weight, family, np.array([lmbda]), *scratch, row, out_censored)
@@ -107,7 +132,7 @@ def fit_cells(
 
 
 def as_cells(low: FloatArray, high: FloatArray) -> tuple[tuple[FloatArray, FloatArray], tuple[Any, Any]]:
-    """Return the arguments for these cells, and scratch arrays, of the kernel that reads all values."""
+    """Return cells, given by their ends, as arguments of the kernel that reads all values, and its scratch arrays."""
     x = np.where(np.isinf(low), high, low)
     other = np.where(np.isinf(low), -INF, np.where(np.isinf(high), INF, np.where(low < high, high, NAN)))
     return (x[np.newaxis], other[np.newaxis]), (new_work(x.size), new_censored_work(x.size, x.size))
@@ -123,7 +148,7 @@ BOTH = np.random.default_rng(4).normal(0.5, 2.0, 20)
 
 
 def limited(x: FloatArray, family: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Censor 20 % of a column from below, 15 % from above, and three values by intervals; return ends and weights."""
+    """Censor 20 % of a column below, 15 % above, and three values by intervals; return both ends, and weights."""
     bottom, top = np.quantile(x, [0.2, 0.85])
     low, high = np.where(x < bottom, -INF, x), np.where(x < bottom, bottom, x)
     high[x > top], low[x > top] = INF, top

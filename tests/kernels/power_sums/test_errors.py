@@ -1,4 +1,4 @@
-"""Bounds on the errors of fits from power sums, against the formulas of the bounds in NumPy."""
+"""Bounds on the errors of fits from power sums, compared with the formulas of the bounds in NumPy."""
 
 from __future__ import annotations
 
@@ -50,7 +50,21 @@ class Model(NamedTuple):
 
 
 def sums_and_grid(x, family, weight, ends=(), coarser=3):
-    """Return power sums and grid of a column; the grid covers `ends`, and its bins are wider than usual."""
+    """Return power sums and grid of a column.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        The column.
+    family : int
+        Code of the transform.
+    weight : (n,) ndarray
+        Weights, or an empty array.
+    ends : sequence of float
+        Further values that the grid covers.
+    coarser : int
+        The bins of the grid are wider than usual by a factor of ``2**coarser``.
+    """
     row = np.zeros((1, ranges.N_RANGE))
     row[0, ranges.R_MIN], row[0, ranges.R_MAX] = INF, -INF
     ranges.range_columns(x.reshape(1, -1), weight, family, 0, 1, row)
@@ -68,13 +82,28 @@ def sums_and_grid(x, family, weight, ends=(), coarser=3):
 
 
 def reference_rounding(of, moved):
-    """Return the error of a log of 0: after a move one rounding of a log, but if logs are narrow of a distance."""
+    """Return the error of a log of 0, in units of the standard deviation sigma of the logs.
+
+    If the reference was moved, this is at least one rounding of a log (sigma >= 1/16) or of a distance (smaller sigma).
+    """
     sigma = of.centered.logs.sigma
     return max(of.rounding, (2.0**-11 if sigma < 0.0625 else 1.0) * EPS / sigma) if moved else of.rounding
 
 
 def sum_errors(of, model, nodes, rounded):
-    """Return the bounds of `errors.SumErrors` by array operations."""
+    """Return the five bounds of `errors.SumErrors`, computed by array operations.
+
+    Parameters
+    ----------
+    of
+        The column, as in `errors`.
+    model : Model
+        The fitted normal distribution.
+    nodes
+        The nodes of the column's Gauss rules.
+    rounded
+        Rounding of the sums, as in `errors`.
+    """
     logs, n, half = of.centered.logs, of.n_bins, of.half
     is_negative = np.arange(n) < of.n_bins_below
     m = np.where(is_negative, 2.0 * logs.sigma - model.mu, model.mu)

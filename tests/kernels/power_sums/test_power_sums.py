@@ -42,7 +42,7 @@ def range_row(x: np.ndarray, family: int, weight: np.ndarray = NOTHING) -> np.nd
 
 
 def columns_of_every_kind(n: int, family: int) -> np.ndarray:
-    """Return seven columns, (n, 7), one of each kind; for Box-Cox and odd `n`, their exponentials.
+    """Return a matrix (n, 7) with one column of each kind; for Box-Cox and odd `n`, their exponentials.
 
     The kinds are: both signs; a third missing; empty; zeros of both signs; one value -inf; negative; positive.
     """
@@ -99,7 +99,21 @@ def scratch(bins: int) -> tuple:
 
 
 def fit(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = NOTHING, lmbda: float = math.nan) -> tuple:
-    """Return the row of results, and the bound on the error of lambda."""
+    """Fit a column from its power sums; return the row of results, and the bound on the error of lambda.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        The column.
+    family : int
+        Code of the transform.
+    grid : ndarray
+        The grid, as `grids` lays it.
+    weight : (n,) ndarray
+        Weights; empty if there are none.
+    lmbda : float
+        Lambda; NaN to estimate it.
+    """
     sums, inside = sums_of(x, family, grid, weight)
     assert inside
     out, error = np.empty((1, N_RESULTS)), np.empty(1)
@@ -545,7 +559,7 @@ def test_logs_of_ratios_need_a_normal_reference_with_a_normal_reciprocal(unit, d
     ],
 )
 def test_bounds_of_the_logs_are_those_of_the_occupied_bins(family, ends, part):
-    """With wider bounds, sums could lose all their digits."""
+    """Compare the bounds with the ends of the occupied bins; with wider bounds, sums could lose all their digits."""
     x = np.linspace(*part, 40)
     grid = grid_row(np.append(x, ends), family)
     of = sample.make_sample(sums_of(x, family, grid)[0], float(family == YEO_JOHNSON), grid, scratch(10**4)[0])

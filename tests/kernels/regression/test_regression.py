@@ -1,4 +1,4 @@
-"""Kernels of regressions: products of residuals, missing values, and single responses, against least squares."""
+"""Kernels of regressions, compared with least squares: products of residuals, missing values, and single responses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,18 @@ NO_WEIGHTS = np.empty(0)
 
 
 def design(X, root=NO_WEIGHTS, sample=0, constant=1.0):
-    """Return the kernels' design matrix for the rows of `X`, and for a sample of `sample` rows, as orthonormal bases.
+    """Return the kernels' design matrix for the rows of `X` and for a sample of them, as orthonormal bases.
 
-    `root` holds the square roots of the weights; `constant` is 1 if the columns of `X` span the constant.
+    Parameters
+    ----------
+    X : (n, k) ndarray
+        The covariates.
+    root : (n,) ndarray
+        Square roots of the weights; empty if there are none.
+    sample : int
+        Number of sampled rows, which are evenly spaced.
+    constant : float
+        1 if the columns of `X` span the constant, else 0.
     """
     rows = X if root.size == 0 else root[:, None] * X
     basis = np.ascontiguousarray(np.linalg.qr(rows)[0].T)
@@ -32,9 +41,10 @@ def design(X, root=NO_WEIGHTS, sample=0, constant=1.0):
 
 
 def regress(y, X, family=BOX_COX, lmbda=np.nan, root=NO_WEIGHTS, sample=0, constant=1.0):
-    """Fit one response; return its row of results, and the two ends of the scan followed by coefficients.
+    """Fit one response `y`; return its row of results, and the two ends of the scan followed by coefficients.
 
-    The other arguments are as in `design`, whose orthonormal basis the coefficients refer to.
+    The coefficients refer to the orthonormal basis of `design`, whose docstring describes the other arguments. `lmbda`
+    is NaN to estimate lambda.
     """
     one = design(X, root, sample, constant)
     out, extra = np.empty((1, N_RESULTS)), np.empty((1, 2 + X.shape[1]))
@@ -166,7 +176,7 @@ def test_a_sign_change_of_the_slope_encloses_a_minimum(slopes, expected):
 
 
 def test_intervals_and_profiles_of_columns_of_every_sign():
-    """Each column has its own lambda and its own drop of the likelihood."""
+    """Check that the likelihood drops at the ends of each column's interval by the drop given for this column."""
     X, rng = covariates(25)
     y = np.exp(0.3 * X[:, 1] + rng.normal(size=25))
     columns = np.array([y, -y, rng.normal(size=25) + X[:, 2]])
@@ -191,7 +201,10 @@ def transform(y, family, lmbda):
 
 
 def likelihood_by_numpy(y, X, w, family, lmbda):
-    """Return 1/2 ln(RSS/W) - (lambda - 1) mean(J), and the weighted residuals."""
+    """Return 1/2 ln(RSS/W) - (lambda - 1) mean(J), and the residuals times the square roots of the weights `w`.
+
+    RSS is the weighted residual sum of squares, W the total weight, and J the log-Jacobian term of each row.
+    """
     root = np.sqrt(w)
     psi = root * transform(y, family, lmbda)
     rest = psi - root[:, None] * X @ np.linalg.lstsq(root[:, None] * X, psi, rcond=None)[0]
@@ -221,7 +234,10 @@ def response(name, n=26, seed=4):
     [(1, np.nan), (2, np.nan), (3, -0.6), (2, 1.7), (2, 120.0), (2, -120.0), (-1, np.nan), (-2, 1.7), (-2, -0.6)],
 )
 def test_results_describe_the_regression_of_the_transformed_response(lmbda, k, kind, name):
-    """For negative k there is no constant among the covariates."""
+    """Compare results with NumPy's least squares.
+
+    The covariates are the first k, or for k < 0 the last |k|, which do not include the constant.
+    """
     y, X, family, w = response(name)
     if abs(lmbda) > 100.0:
         y = y / 1e3 if name == "large" else 0.8 * y if name in ("positive", "negative") else y
@@ -274,7 +290,10 @@ def test_results_describe_the_regression_of_the_transformed_response(lmbda, k, k
 @pytest.mark.parametrize("lmbda", [-0.7, 0.0, 1.0, 2.0, 2.6])
 @pytest.mark.parametrize("block", [7, 13, 100])
 def test_derivatives_of_the_sum_of_squares(block, lmbda, name, monkeypatch):
-    """d1, d2 and d3 are the derivatives of S = RSS e^(-2 mu J), over 2 S."""
+    """Compare d1, d2 and d3 with derivatives of a polynomial through seven points.
+
+    They are the derivatives of S = RSS e^(-2 mu J) in mu, divided by 2 S.
+    """
     monkeypatch.setattr(likelihood, "BLOCK", block)
     y, X, family, w = response(name)
     seen = np.arange(26) % 6 != 2
@@ -450,7 +469,10 @@ def test_samples_are_evenly_spaced_rows(n_missing, weighted):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("at", [0.3, 9.0, 60.0, 1e9])
 def test_scans_extend_while_the_likelihood_rises(at, sign, monkeypatch):
-    """Beyond 8 steps on either side of the center, each step is longer by half, up to 40 steps."""
+    """Compare the scan with its rules: beyond 8 steps on a side, each step is longer by half than the one before.
+
+    A scan extends by up to 40 steps.
+    """
     seen = []
 
     def evaluate(rows, mu, work):

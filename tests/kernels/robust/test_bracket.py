@@ -1,4 +1,4 @@
-"""Search of a minimum in a bracket, on objectives whose minimum is known, and its interpolation, on polynomials."""
+"""Search for a minimum in a bracket, compared with known minima, and its interpolation, compared with polynomials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,21 @@ class Work:
 
 
 def minimum_of(f, cell, stop, monkeypatch, known=True):
-    """Minimise a function in the cell (low, lowest, high); return the result and the points of each round."""
+    """Minimise a function in a cell; return the result, and the points evaluated in each round.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+    cell : (float, float, float)
+        Low end, lowest known point, high end.
+    stop : Stop
+        Rules for ending the search.
+    monkeypatch : pytest.MonkeyPatch
+        Replaces the objective by `f`.
+    known : bool
+        Whether the values at the ends are known.
+    """
     rounds, work = [], Work()
 
     def evaluate(standardized, n, options, work):
@@ -130,7 +144,10 @@ def test_minima_of_cubics_are_one_step_from_the_vertex_of_a_parabola(third, k):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_differences_of_five_points(seed):
-    """The flag is set if the second differences differ by at most 15 % of the one at point k."""
+    """Compare second and third divided differences with polynomial fits to three points.
+
+    The flag is set if the three second differences differ by at most 15 % of the second difference at point k.
+    """
     rng = np.random.default_rng(seed)
     values = POINTS**2 * (1.0 + 0.04 * rng.normal()) + 0.04 * rng.normal() * POINTS**3 + 2e-4 * rng.normal(size=8)
     second = [np.nan] + [np.polyfit(POINTS[i - 1 : i + 2], values[i - 1 : i + 2], 2)[0] for i in range(1, 7)]

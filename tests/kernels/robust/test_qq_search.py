@@ -43,7 +43,10 @@ def floor_of(a: np.ndarray, b: np.ndarray, values: tuple[float, float] = (0.5, 0
 
 
 def searched(family: str, x: np.ndarray, rule: int, low: float = -4.0, high: float = 6.0) -> np.ndarray:
-    """Search from `low` to `high`; return ascending points as rows of lambda, objective and lower bound."""
+    """Search a column from `low` to `high`; return the points evaluated, ascending, as (3, n_points).
+
+    The rows are lambda, the objective, and the lower bound of the cell; `rule` is the code of the rectification rule.
+    """
     x = np.sort(x)
     mirrored = family == "yeo-johnson"
     logs = np.copysign(np.log1p(abs(x)), x) if mirrored else np.log(x)
@@ -164,7 +167,7 @@ def test_floor_where_the_objective_is_not_defined():
 
 @pytest.mark.parametrize("kind", ["box-cox", "positive", "negative", "both signs", "far"])
 def test_distances_from_change_points_are_in_units_that_float32_holds(kind):
-    """The unit is the slope of the log at the change point, unless distances would be out of range."""
+    """Compare the units with x (Box-Cox) or 1 + |x| at the change points, unless distances exceed float32's range."""
     z = np.sort(np.random.default_rng(3).normal(size=12))
     x = {"box-cox": np.exp(z), "positive": np.exp(z), "negative": -np.exp(-z), "both signs": z}.get(
         kind, np.append(z[:9], [1e40, 1e50, 1e55])

@@ -1,4 +1,4 @@
-"""Every field of a robust fit, against NumPy and SciPy; weights against repeated values; cut-offs and far tails."""
+"""Every field of a robust fit, compared with NumPy and SciPy; weights with repeated values; cut-offs and far tails."""
 
 from __future__ import annotations
 
@@ -55,7 +55,19 @@ families = pytest.mark.parametrize("family", CODES)
 
 
 def fit(x, family, estimator, options, weight=None):
-    """Fit one column, in any order and with NaN; return its results by name."""
+    """Fit one column, which may be unsorted and have NaN; return its results by the names of FIELDS.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        The column.
+    family, estimator : str
+        Names of transform and estimator.
+    options : dict
+        Options of the estimator.
+    weight : (n,) ndarray, optional
+        Weights.
+    """
     order = np.argsort(x)
     columns = np.array([x[order]])
     weights = None if weight is None else np.array([weight[order]], dtype=float)
@@ -156,7 +168,11 @@ def invert(y, family, lmbda):
 
 
 def adapted(distance):
-    """Return the cut-off beyond which the values exceed the number expected of a normal sample most clearly."""
+    """Return the adaptive cut-off for the distances of a column's values from its center, in scales.
+
+    It is the one of four cut-offs beyond which the number of values exceeds the expected number of a normal sample most
+    clearly, by the log-likelihood ratio of a Poisson count; CUTOFF + 2 if no ratio exceeds 2.3.
+    """
     chosen, most = CUTOFF + 2.0, 2.3
     for trial in CUTOFF + np.array([0.0, 0.5, 1.0, 1.5]):
         outside, expected = np.count_nonzero(distance > trial), distance.size * 2.0 * stats.norm.sf(trial)
@@ -167,7 +183,10 @@ def adapted(distance):
 
 
 def has_far_tail(y, kept):
-    """Return whether a tail of which all values are kept has at least 5 values, and 10 %, beyond 3 scales."""
+    """Return whether a tail of sorted values `y` is far and kept: at least 5 values, and 10 % of all, beyond 3 scales.
+
+    A tail is kept if the outermost value of its side is kept by the mask `kept`.
+    """
     loc, scale = oracles.huber_one_step(y, 1.5, 1.556931 / 2.0)
     tails = (y < loc - 3.0 * scale) & kept[0], (y > loc + 3.0 * scale) & kept[-1]
     return max(np.count_nonzero(tail) for tail in tails) >= max(5, 0.1 * y.size)
@@ -374,7 +393,7 @@ def test_columns_that_the_small_entry_defers_are_completed(n_left, is_weighted, 
 
 
 def test_the_small_entry_returns_the_number_of_columns_that_it_defers():
-    """Values of 1e-3 with differences of 1e-12 lose digits in raw sums of their logs, without prestandardisation."""
+    """Raw sums of logs lose digits for a column about 1e3 with differences of 1e-6, which is not prestandardised."""
     columns = np.sort(np.array([sample("box-cox"), 1e3 + 1e-6 * sample("box-cox"), sample("box-cox", seed=2)]), axis=1)
     chosen, out = ESTIMATORS["robust"](prestandardize="none"), np.zeros((3, N_RESULTS))
     out[:, STATUS] = DEFERRED
@@ -389,7 +408,11 @@ def test_the_small_entry_returns_the_number_of_columns_that_it_defers():
 
 
 def plain_nearness(y, cutoff, c):
-    """Return the sum of 1 - rho over the distances of y from quantiles of a normal distribution cut at +-cutoff."""
+    """Return the sum of 1 - rho(distance) over the transformed values `y`, sorted and scaled.
+
+    The distances are those from the quantiles of a normal distribution truncated at +-`cutoff`; rho is Tukey's
+    bisquare, which reaches 1 at distance `c`.
+    """
     within, n = stats.truncnorm(-cutoff, cutoff), y.size
     z = within.ppf((np.arange(n) + 2.0 / 3.0) / (n + 1.0 / 3.0))
     t = ((y - y.mean()) * within.std() / y.std() - z) / c
@@ -491,7 +514,10 @@ def test_cells_shrink_to_the_neighbors_of_their_lowest_point(best, monkeypatch):
 
 @pytest.mark.parametrize("lmbdas, n_fits", [([0.4], 1), ([-1.9, 0.4], 2), ([2.9, 5.4, 0.0], 3), ([1e9], 20)])
 def test_rs_fit_is_repeated_while_the_interval_is_widened(lmbdas, n_fits, monkeypatch):
-    """The power of the prescaling is 2, so that lambda counts twice in the interval."""
+    """Compare the intervals searched with R's rule, which moves an end if lambda is near it.
+
+    The power of the prescaling is 2, so lambda in prescaled units is twice lambda.
+    """
     searched, low, high, row = [], -4.0, 6.0, np.zeros(N_RESULTS)
     options = ESTIMATORS["rewml"](convention="cellwise").kernel_options
 

@@ -22,7 +22,21 @@ NORMAL = np.sort(np.random.default_rng(4).normal(size=60))
 
 
 def fit_kept(x, family, start, stop, weight=None, given=np.nan):
-    """Fit the values ``x[start:stop]`` of a sorted column `x`; return the row of results."""
+    """Fit the values ``x[start:stop]`` of a sorted column `x`; return the row of results.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        The sorted column.
+    family : int
+        Code of the transform.
+    start, stop : int
+        Range of the values to fit.
+    weight : (n,) ndarray, optional
+        Weights.
+    given : float
+        Lambda; NaN to estimate it.
+    """
     mirrored, work, row = family == YEO_JOHNSON, new_robust_work(x.size, weight is not None), np.full(N_RESULTS, 7.0)
     logs = np.copysign(np.log1p(abs(x)), x) if mirrored else np.log(x)
     values, logs = np.append(x, np.ones(ROOM)), np.append(logs, np.ones(ROOM))
@@ -80,9 +94,29 @@ def test_a_given_lambda_is_evaluated_on_the_values_kept(family, x):
 
 
 def alternate(ranges, n_reweight, max_steps, statuses=(), first_rule=QUARTILES):
-    """Run `reweight` with given ranges of values kept; return its result, the row, and the calls that it makes.
+    """Run `reweight` with replaced selections and fits; return the values kept, the row of results, and all calls.
 
     Fit k finds the lambda (k + 1)/10, in units of the data, in 3 evaluations. The power of the prescaling is 2.
+
+    Parameters
+    ----------
+    ranges : sequence of (start, stop) or (start, stop, excluded_low, excluded_high)
+        Values kept by each selection; the last range is repeated.
+    n_reweight, max_steps : int
+        Number of fits requested, and largest number of steps.
+    statuses : sequence of Status
+        Statuses of the first fits; later fits are OK.
+    first_rule : int
+        Code of the rectification rule of the first selection.
+
+    Returns
+    -------
+    kept
+        The values kept in the end.
+    row : (N_RESULTS,) ndarray
+        The row of results.
+    selections, fits : list of tuple
+        Arguments of the calls.
     """
     selections, fits, row = [], [], np.full(N_RESULTS, np.nan)
     options = SimpleNamespace(n_reweight=n_reweight, first_rule=first_rule, adaptive=True)

@@ -17,7 +17,19 @@ from powerkern.kernels.robust.search import HIGH, LOW, VALUE, LocalMinimum, Stop
 
 
 def minimum_in_cell(low, high, at, widest=100.0, xtol=1e-6):
-    """Minimize ``(x - at)**2`` in a cell from `low` to `high`; return the search result and the points evaluated."""
+    """Minimize ``(x - at)**2`` by Brent's method in a cell; return the search result and the points evaluated.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the cell.
+    at : float
+        The minimum.
+    widest : float
+        Largest width to which the cell is widened if its minimum is at an end.
+    xtol : float
+        Tolerance of the minimum.
+    """
     points, cell = [], np.zeros(8)
     cell[LOW], cell[HIGH] = low, high
 
@@ -127,7 +139,7 @@ class Work:
 
 
 def evaluator(f, calls):
-    """Return a function that evaluates f at the first n points of a grid, and records these points."""
+    """Return a function that evaluates `f` at the first points of a grid, and adds these points to `calls`."""
 
     def evaluate(standardized, n, options, work):
         calls.append(work.grid[0, :n].copy())
@@ -158,7 +170,17 @@ def test_undefined_points_are_infinite_and_the_first_of_equal_ones_is_lowest():
 
 
 def plain_minima(points, values, floors, ends):
-    """Return rows (low, high, at_low, at_high, lowest, value, floor) of cells around the local minima."""
+    """Return rows (low, high, at_low, at_high, lowest, value, floor) of cells around the local minima of a grid.
+
+    Parameters
+    ----------
+    points, values : sequence of float
+        The grid, ascending, and the objective on it.
+    floors : sequence of float
+        Lower bound of the objective between each point and the next.
+    ends : bool
+        Whether the first and the last point may be minima.
+    """
     found, last = [], len(points) - 1
     for k in range(last + 1):
         if not ends and k in (0, last):
@@ -271,7 +293,10 @@ def test_grids_extend_beyond_an_end_where_the_objective_is_lowest(f, inside, n_c
 
 
 def cells_of(*rows):
-    """Return cells with these ends, lowest points, values and lower bounds, which have not been searched."""
+    """Return cells that have not been searched, one row for each (low, high, lowest, value, floor) in `rows`.
+
+    These are the two ends, the lowest known point, the objective there, and a lower bound of the objective in the cell.
+    """
     cells = np.full((len(rows), 8), math.nan)
     for cell, (low, high, lowest, value, floor) in zip(cells, rows, strict=True):
         search._write_cell(cell, low, high, lowest, value)
@@ -282,7 +307,10 @@ def cells_of(*rows):
 
 
 def searcher(minima, calls):
-    """Return a `Search` that finds given minima, by the lowest point of a cell, in 3 evaluations each."""
+    """Return a `Search` that finds given minima in 3 evaluations each, and records its calls in the list `calls`.
+
+    `minima` has a pair (lambda, objective) for the lowest known point of each cell.
+    """
 
     def minimum(objective, standardized, cell, stop, options, work):
         calls.append((float(cell[search.LOWEST]), stop))
@@ -330,7 +358,10 @@ def test_searched_cells_shrink_around_their_minima_and_others_are_dropped():
 @pytest.mark.parametrize("n", [100, 513])
 @pytest.mark.parametrize("is_global", [True, False])
 def test_a_start_is_the_best_of_all_cells_with_its_rivals(is_global, n, monkeypatch):
-    """Columns of more than 512 values are searched on a sample first, with a coarse tolerance."""
+    """Compare the start with the lowest of the given minima, and count the other minima that are nearly as low.
+
+    Columns of more than 512 values are searched on a sample first, with a coarse tolerance.
+    """
     calls, scanned, work = [], [], Work()
     column, sample = SimpleNamespace(column=SimpleNamespace(n=n)), SimpleNamespace(column=SimpleNamespace(n=256))
     minima = {0.5: (0.6, 1.51), 2.5: (2.6, 1.53), 4.5: (4.4, 1.5), 6.5: (4.6, 1.505), -4.0: (1.25, 1.7)}

@@ -1,4 +1,4 @@
-"""The window of the trimmed likelihood against all windows, with and without weights."""
+"""The window of the trimmed likelihood, compared with the best of all windows, with and without weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,19 @@ from powerkern.kernels.transforms.rectified import ROOM, SortedColumn
 
 
 def best_window(y, logs, w, lmbda, fraction):
-    """Return the window of `trimmed._best_window` for given transformed values, logs and weights."""
+    """Return the window that `trimmed._best_window` chooses.
+
+    Parameters
+    ----------
+    y, logs : (n,) ndarray
+        Transformed values, ascending, and logs.
+    w : (n,) ndarray or None
+        Weights.
+    lmbda : float
+        Lambda.
+    fraction : float
+        Fraction of the weight in the window.
+    """
     n = y.size
     padded = [np.append(v, np.ones(ROOM)) for v in (y, logs)]
     counts = None if w is None else frequency_weights(w, new_frequency_work(n))
@@ -34,7 +46,10 @@ def objective(y, logs, v, lmbda):
 
 
 def brute_force(y, logs, w, lmbda, size):
-    """Return the lowest objective of windows of weight `size` that begin or end between two values, and its weights."""
+    """Return the lowest objective of all windows of weight `size`, and the weights of the values in this window.
+
+    A window begins or ends between two values. The other arguments are as in `best_window`.
+    """
     through = np.append(0.0, np.cumsum(w))
     best, weights = math.inf, None
     for start in np.append(through, through - size):
@@ -79,7 +94,7 @@ def test_the_best_window_without_weights(seed, fraction):
 @pytest.mark.parametrize("kind", ["whole", "fractional"])
 @pytest.mark.parametrize("seed", range(12))
 def test_the_best_window_with_weights(seed, kind, fraction):
-    """The first and the last value may be inside in part."""
+    """Compare with `brute_force`; the first and the last value may be inside with a part of their weight."""
     y, logs, rng = column(seed)
     n = y.size
     w = rng.integers(1, 4, n).astype(float) if kind == "whole" else rng.uniform(1.0, 3.0, n)
