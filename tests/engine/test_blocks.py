@@ -17,7 +17,7 @@ from powerkern._engine.blocks import (
 
 
 def count_visits(blocks, shape):
-    """Return how many of the blocks hold each value of a matrix of this shape."""
+    """Return, for each value of a matrix of this shape, the number of blocks that contain it."""
     visits = np.zeros(shape, dtype=int)
     for rows, columns in blocks:
         assert 0 <= rows.start < rows.stop <= shape[0]

@@ -13,7 +13,10 @@ from powerkern._engine.threads import default_threads
 
 @pytest.fixture
 def quota(tmp_path):
-    """Return a function that writes a list of control groups and the groups' files, and returns the CPU quota."""
+    """Return a function that returns the CPU quota of a simulated container.
+
+    Its arguments are the text of the list of control groups, and the content of each group's files, by path.
+    """
 
     def read(membership, **files):
         (tmp_path / "cgroup").write_text(membership)

@@ -31,7 +31,7 @@ def watch(frame, event, argument):
 
 
 def traced() -> dict[str, tuple[float, set[str]]]:
-    """Run the recipe's code; return by route the lambda and the names of the Python functions that were called."""
+    """Run the recipe's code; return for each route its lambda and the names of the Python functions that it called."""
     text = PAGE.read_text(encoding="utf-8")
     section = text[text.index("How to trace one column") :]
     code = textwrap.dedent(re.search(r"code-block:: python\n\n((?:   .*\n|\n)+)", section)[1])

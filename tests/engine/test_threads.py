@@ -31,7 +31,10 @@ N_THREADS = [1, 2, 8]
 
 
 def columns_of_all_kinds(n=300, p=200, seed=0):
-    """Return columns of both signs, positive, tight, and with missing values; enough for many groups."""
+    """Return a matrix (n, p) with columns of both signs, positive, tight, and with missing values.
+
+    The default shape has enough columns for many groups.
+    """
     x = np.random.default_rng(seed).normal(size=(n, p))
     x[:, ::3] = np.exp(x[:, ::3])
     x[:, 1::7] = 1e4 + 1e-3 * x[:, 1::7]

@@ -1,4 +1,4 @@
-"""Weights of values by their ranks, against numerical integration."""
+"""Weights of values by their ranks, compared with numerical integration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from powerkern._estimators.robust import small_sample_cutoff, weight_of_one, wei
 
 
 def weight_at(q: float, box_cox: bool) -> float:
-    """Return the weight at rank q in [-1, 1]: 1 up to 0.54, then a cosine; under Box-Cox 1 up to 0.8, then 0."""
+    """Return the weight at rank `q` in [-1, 1]: 1 up to 0.54, then a cosine; for Box-Cox 1 up to 0.8, then 0."""
     size = abs(q)
     if box_cox:
         return float(size <= 0.8)

@@ -15,7 +15,7 @@ FIXED = pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False)
 
 
 def lognormal(n: int, share: float, distance: float, replicates: int = 600) -> np.ndarray:
-    """Draw lognormal columns, (n, replicates), in which a fraction `share` of the values is exp(distance)."""
+    """Draw lognormal columns, (n, replicates), in which the first fraction `share` of the rows is exp(distance)."""
     y = np.random.default_rng(99).normal(size=(n, replicates))
     y[: round(share * n)] = distance
     return np.exp(y)

@@ -38,7 +38,21 @@ def data(n: int = 60, p: int = 3, seed: int = 1) -> np.ndarray:
 
 
 def slowly(x: np.ndarray, family: str, lmbda: float, estimator: str, options: dict[str, object]) -> float:
-    """Evaluate an estimator's objective with the oracles, at a lambda in the units of the data."""
+    """Evaluate an estimator's objective with the oracles.
+
+    Parameters
+    ----------
+    x : (n,) ndarray
+        The column.
+    family : str
+        The transform.
+    lmbda : float
+        Lambda, in the units of the data.
+    estimator : str
+        Name of the estimator.
+    options : dict
+        Its options.
+    """
     x = np.sort(x[~np.isnan(x)])
     cellwise = options.get("convention") == "cellwise"
     how = options.get("prestandardize", "median" if cellwise and family == "box-cox" else "mad")

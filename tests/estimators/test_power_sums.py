@@ -30,7 +30,7 @@ def tall(monkeypatch):
 
 @pytest.fixture
 def direct(monkeypatch):
-    """Return a function that calls its argument while power sums are switched off."""
+    """Return a function that calls its argument while power sums are switched off, and returns the result."""
 
     def run(function):
         with monkeypatch.context() as patch:
@@ -122,7 +122,10 @@ def test_bounded_and_given_lambdas(tall, direct):
 
 
 def surprises(n: int = 6000) -> np.ndarray:
-    """Return columns in which the sample, every 60th row, differs from the other rows, or misses an outlier."""
+    """Return six columns, (n, 6), in which a sample of every 60th row is misleading.
+
+    It misses an outlier, or its values are constant, missing, of one sign, or larger than those of other rows.
+    """
     rng = np.random.default_rng(3)
     seen = np.arange(n) % 60 == 0
     return np.column_stack(

@@ -1,4 +1,4 @@
-"""Ranges of columns: weights in three digits, merged ranges, and parts of rows, against exact arithmetic and NumPy."""
+"""Ranges of columns, compared with exact arithmetic and NumPy: weights in three digits, merges, parts of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 
 def of_weights(*weights: float) -> np.ndarray:
-    """Return ranges, (k, N_RANGE), with these weights."""
+    """Return ranges of empty columns, (k, N_RANGE), in which only the total weights are set, to the `k` arguments."""
     parts = np.zeros((len(weights), fields.N_RANGE))
     parts[:, fields.R_WEIGHT] = weights
     parts[:, fields.R_MIN], parts[:, fields.R_MAX] = np.inf, -np.inf

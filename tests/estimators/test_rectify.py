@@ -12,7 +12,7 @@ from powerkern import Status
 
 
 def low_outliers(n, share, p, at=-12.0, seed=3):
-    """Draw p lognormal columns in which a fraction `share` of the values is exp(at)."""
+    """Draw lognormal columns, (n, p), in which a fraction `share` of the values is exp(at)."""
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, p))
     z[: round(n * share)] = at
@@ -28,7 +28,7 @@ def issue(seed):
 def test_small_outliers_are_excluded():
     """Exclude all 60 values at exp(-12) among 400, in each of 20 columns.
 
-    With rectification on one side and fixed cut-offs, a fit keeps all 60 in more than 10 columns.
+    With rectification on one side and fixed cut-offs, fits of more than 10 columns keep all 60.
     """
     X = np.column_stack([issue(seed) for seed in range(3, 23)])
     fit = fit_quietly(X)
@@ -40,14 +40,20 @@ def test_small_outliers_are_excluded():
 
 
 def few_of(u):
-    """Return the values on which two starts are compared, at most 256 order statistics, and their normal scores."""
+    """Return a subset of the order statistics `u` (at most 256, evenly spaced), and their normal scores.
+
+    The fit compares its two starting lambdas on this subset.
+    """
     n = u.size
     chosen = np.arange(n) if n <= 256 else ((2 * np.arange(256) + 1) * n) // 512
     return u[chosen], oracles.normal_scores(n)[chosen]
 
 
 def start_of(u, scores, rule):
-    """Return the lambda of a grid with the lowest QQ objective; `rule` is the rectification rule."""
+    """Return the lambda with the lowest QQ objective on a grid, for values `u` and their normal scores.
+
+    `rule` is the rectification rule, as in `oracles.qq_objective`.
+    """
     grid = np.arange(-2.0, 3.0, 0.02)
     return grid[np.argmin([oracles.qq_objective("box-cox", u, v, rule, scores) for v in grid])]
 
@@ -115,7 +121,10 @@ def test_objective_is_that_of_the_start_taken():
 
 
 def test_status_says_that_a_far_tail_was_kept():
-    """Compare with the weights of the 60 values at exp(-12): rectified on one side only, some fits keep all of them."""
+    """The status is TAIL_KEPT if and only if the fit keeps all 60 values at exp(-12).
+
+    Some fits with rectification on one side only keep them; no fit with rectification on both sides does.
+    """
     X = np.column_stack([issue(seed) for seed in range(3, 23)])
     one = fit_quietly(X, rectify="one")
     kept_all = one.weights(X)[:60].all(axis=0)
@@ -128,7 +137,10 @@ def test_status_says_that_a_far_tail_was_kept():
 
 @pytest.mark.parametrize("family, at", [("box-cox", 10.0), ("yeo-johnson", 10.0), ("yeo-johnson", -10.0)])
 def test_far_tails_are_reported_without_rectification(family, at):
-    """Columns have status TAIL_KEPT exactly if all outliers, on the side that lambda flattens, are kept."""
+    """The status is TAIL_KEPT if and only if the fit keeps all 34 outliers.
+
+    The outliers are on the side that lambda flattens.
+    """
     rng = np.random.default_rng(8)
     z = rng.normal(size=(200, 12))
     z[:34] = at

@@ -1,4 +1,4 @@
-"""``convention="cellwise"`` against R's cellWise 2.5.3, record by record, and against values printed in the paper."""
+"""``convention="cellwise"`` compared with R's cellWise 2.5.3, record by record, and with the paper's values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shifted Box-Cox: every interface with a shift, against mpmath and against Box-Cox of the shifted values."""
+"""Shifted Box-Cox: every interface with a shift, compared with mpmath and with Box-Cox of the shifted values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ESTIMATORS = ("mle", "robust", "rewml-nr", "carroll", "mtl", "ppcc")
 
 
 def columns(n: int, seed: int = 0, shift: np.ndarray = SHIFT) -> np.ndarray:
-    """Return columns that are lognormal or similar after adding `shift`."""
+    """Return columns, (n, k) for `k` shifts, that are lognormal after `shift` is added."""
     rng = np.random.default_rng(seed)
     return np.exp(rng.normal(size=(n, shift.size)) * 0.5 + 0.3) - shift
 

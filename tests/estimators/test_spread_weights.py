@@ -60,7 +60,21 @@ def assert_optimum(family, x, weight, fit):
 
 
 def assert_interval(family, x, weight, fit, ends):
-    """Check that the likelihood has dropped by DROP at the ends of an interval, up to the spacing of floats there."""
+    """Check that the log-likelihood at both ends of an interval is lower by DROP than at lambda.
+
+    The tolerance includes the effect of the spacing of floats at the ends.
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    x, weight : (n,) ndarray
+        The column and its weights.
+    fit : PowerFit
+        The fit.
+    ends
+        The result of `confint`.
+    """
     lmbda = float(fit.lmbda[0])
     low, high = float(ends.low[0]), float(ends.high[0])
     assert low <= lmbda <= high

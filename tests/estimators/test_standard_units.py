@@ -1,4 +1,4 @@
-"""Quantiles, moments and units of columns against NumPy and SciPy, with weights as repetitions."""
+"""Quantiles, moments and units of columns compared with NumPy and SciPy; weights are repetition counts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def columns_with_holes() -> tuple[np.ndarray, np.ndarray]:
 
 
 def observed(x: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Return the observed values of a column, each as often as its weight says."""
+    """Return the observed values of a column, each repeated as often as its weight."""
     every = x if weight is None else np.repeat(x, weight.astype(int))
     return every[~np.isnan(every)]
 

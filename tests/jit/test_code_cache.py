@@ -30,7 +30,17 @@ HITS = "import sys; print(int('numba' not in sys.modules)); "
 
 
 def run(code, sources=PACKAGE.parent, **environment):
-    """Return the output of a process whose cache folder is determined by the arguments alone."""
+    """Return the output of `code` in a new process, which takes its cache folder from the arguments alone.
+
+    Parameters
+    ----------
+    code : str
+        Python code.
+    sources : Path
+        Folder from which powerkern is imported.
+    **environment
+        Environment variables, such as NUMBA_CACHE_DIR.
+    """
     return processes.run(code, sources, **{"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0", **environment})
 
 
@@ -212,7 +222,10 @@ def test_the_layout_of_python_objects_is_in_the_folders_name(monkeypatch):
 
 
 def damaged_copies(content, rng):
-    """Yield damaged files: changed bits and bytes (also in the digest), truncated, extended and empty files."""
+    """Yield damaged versions of the bytes `content` of a file.
+
+    Bits or bytes are changed (also in the digest), or the file is truncated, extended or filled with zeros.
+    """
     for position in [*rng.integers(0, len(content), 60).tolist(), 0, 31, 32, len(content) - 1]:
         one = content[position]
         for other in (one ^ 1 << rng.integers(8), 255 - one):

@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def said(monkeypatch):
-    """Return a stand-in for the terminal. The notice appears there after 0.02 s of silence."""
+    """Return a stand-in for the terminal, on which the notice appears after 0.02 s of compiling."""
     terminal = Terminal()
     monkeypatch.setattr(
         compile_notice, "sys", SimpleNamespace(stderr=terminal, modules={})
@@ -31,7 +31,7 @@ def said(monkeypatch):
 
 
 def long_work(caplog, kernel="fit_columns"):
-    """Announce the compilation of `kernel` until the notice appears; return the messages in the log."""
+    """Simulate a compilation of `kernel` that ends when the notice has appeared; return the new messages in the log."""
     caplog.set_level(logging.INFO, "powerkern")
     before, end = len(caplog.records), time.monotonic() + 10.0
     with compile_notice.announce_if_slow(kernel):

@@ -25,7 +25,7 @@ needs_jit = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
 
 def run(code, **environment):
-    """Return the output of a process whose cache folder is determined by the arguments alone."""
+    """Return the output of `code` in a new process; only the given environment determines its cache folder."""
     return processes.run(code, **{"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0", **environment})
 
 

@@ -26,7 +26,7 @@ IMPORTED = {"number_type", "find_lowering"}
 
 
 def breakable():
-    """Yield every function of the parts in PARTS as (part, name); two of three are marked as slow tests."""
+    """Yield (part, name) of every function of the modules and classes in PARTS; two of three are marked as slow."""
     number = itertools.count()
     for part in PARTS:
         for name, value in vars(part).items():
@@ -61,7 +61,7 @@ def anew(monkeypatch):
 
 
 def result(n=3):
-    """Compile the entry and return its result."""
+    """Compile the test's entry, call it with an array and `n`, and return its result."""
     return Entry(_job, (COLUMN, INTEGER))(np.array([1.0, 4.0, 2.0]), n)
 
 

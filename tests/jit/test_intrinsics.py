@@ -43,7 +43,10 @@ def pack(x, first, within, out, place):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_eight_values_are_packed(dtype):
-    """Copy eight values of any stride, also up to the last in memory, and write nothing else."""
+    """Copy eight array elements that are `within` elements apart, and check that nothing else is written.
+
+    In some cases the last of the eight is the first or last element of the array.
+    """
     x = np.arange(40.0).astype(dtype)
     for first, within in ((0, 1), (3, 5), (39, -5), (7, 0), (25, 2)):
         out = np.full(13, -1.0, dtype)

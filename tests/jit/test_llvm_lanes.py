@@ -65,7 +65,10 @@ def bits(x, y, out):
 
 
 def alike(x, y, out):
-    """Apply every operation to the lanes x and y; this function works for both vector widths."""
+    """Apply every operation to the vectors x and y, and store the results in the rows of `out`.
+
+    The function works for both vector widths.
+    """
     total = broadcast_like(x, 1.5)
     total += y
     store(out, (0, 0), total - x * 3)

@@ -33,7 +33,7 @@ def package_copy(tmp_path):
 
 
 def keys(sources, *modules):
-    """Import modules from `sources` in a new process; return each cache key, and whether it is that of source text."""
+    """Import `modules` from `sources` in a new process; return (cache key, is the key of source text) for each."""
     code = (
         f"import importlib; from powerkern._jit import source_keys\nfor name in {modules}:\n"
         "    importlib.import_module(name); print(*source_keys.cache_key(name))"

@@ -68,7 +68,19 @@ def stripped(tmp_path):
 
 
 def run(code, where, folder, cache):
-    """Return the output of a process that imports the package from `where`."""
+    """Return the output of `code` in a new process.
+
+    Parameters
+    ----------
+    code : str
+        Python code.
+    where : Path
+        Entry of the import path from which the package is imported.
+    folder : Path
+        Working directory.
+    cache : Path
+        Cache folder.
+    """
     environment = {"NUMBA_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"}
     return processes.run(code, folder, PYTHONPATH=str(where), **environment)
 

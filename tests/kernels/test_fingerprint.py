@@ -1,4 +1,4 @@
-"""Fingerprints of columns, against the formula in Python integers."""
+"""Fingerprints of columns, compared with the formula in Python integers."""
 
 from __future__ import annotations
 

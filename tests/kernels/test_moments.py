@@ -70,7 +70,7 @@ def columns(n, seed=0):
 
 
 def assert_moments(result, x, w=None, rtol=1e-15):
-    """Compare with rational arithmetic: the mean to `rtol` times the root mean square, the variance to 10 `rtol`."""
+    """Compare with rational arithmetic the mean, to `rtol` times the root mean square, and the variance, to 10 `rtol`."""
     rtol *= SLACK
     weight, mean, m2 = oracles.exact_moments(x, w)
     size = math.sqrt(float(m2 / weight) + float(mean) ** 2)
@@ -205,7 +205,7 @@ def part_of(x):
 
 
 def assert_close(a, b, data):
-    """Check that moments are equal up to the rounding of a few merges of these data."""
+    """Check that moments `a` and `b` of the same `data` are equal up to the rounding of a few merges."""
     scale = max(1e-300, float(np.max(np.abs(data), initial=0.0)))
     assert a.weight == b.weight
     assert abs(a.mean - b.mean) <= 8 * EPS * scale
@@ -252,7 +252,10 @@ def test_unequal_parts_far_from_zero():
 
 
 def tree(parts, merge, empty):
-    """Merge in the order of `merge_tree`, by recursion: the first part has the largest power of two below n items."""
+    """Merge `parts` by `merge`, recursively, in the order of `merge_tree`; return `empty` if there are none.
+
+    The first operand of the last merge of n parts comprises the first 2^k parts, the largest power of two below n.
+    """
     if len(parts) <= 1:
         return parts[0] if parts else empty
     half = 1 << (len(parts) - 1).bit_length() - 1
@@ -282,7 +285,7 @@ sign_values = st.sampled_from([-1.0, 1.0, 1.0, 0.0])
 
 
 def tolerance(logs, *more):
-    """Return 2e-15 times the largest magnitude of the finite arguments, or of 1."""
+    """Return 2e-15 times the largest magnitude among 1 and the finite values of all arguments."""
     sizes = [1.0, *(abs(v) for v in (*logs, *more) if math.isfinite(v))]
     return 2e-15 * max(sizes)
 

@@ -48,7 +48,7 @@ def applied(loop, x, *parameters):
 
 
 def by_column(direction):
-    """Return a loop like those for vectors that calls one direction of the standardised transform of columns."""
+    """Return a loop that applies one direction of the columns' transform, with the arguments of loops for vectors."""
 
     def loop(x, lmbda, ref, a, b, out):
         fit = np.zeros((1, N_RESULTS))
@@ -87,7 +87,7 @@ def positives(lmbda):
 
 
 def assert_within_two_ulp(got, exact, peer):
-    """Check that errors of `got` are at most 2 ulp, or else no larger than the peer's."""
+    """Check that errors of `got` are at most 2 ulp, or no larger than those of `peer`, another library's results."""
     for y, value, other in zip(got, exact, peer, strict=True):
         error = oracles.error_in_ulp(y, value)
         assert error <= 2.0 or error <= oracles.error_in_ulp(other, value)
@@ -260,7 +260,7 @@ def slope_and_intercept(values):
 
 
 def distances(z, a, b, values):
-    """Return |z - (a v + b)| for each z and its exact transformed value v."""
+    """Return |z - (a v + b)| for each standardised value in `z` and its exact transformed value v in `values`."""
     return np.array([float(abs(mpmath.mpf(float(v)) - (a * y + b))) for v, y in zip(z, values, strict=True)])
 
 

@@ -75,7 +75,7 @@ FIT = Fit(0.4, 1.5, 0.7, 0.1, 0.0)
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 @pytest.mark.parametrize("n", [1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 13])
 def test_images_and_failures_are_those_of_single_values(family, direction, n):
-    """Some blocks have extreme values, some have no others; failures are counted over all blocks."""
+    """Compare images and the number of failures with those of single values; one block has only extreme values."""
     transform, column = columns.TRANSFORMS[family, direction], columns.column_transform(family, direction)
     x = (
         RNG.normal(size=n)

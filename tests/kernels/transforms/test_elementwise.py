@@ -64,7 +64,7 @@ def test_inverses_return_the_values(there, back, x):
     ],
 )
 def test_a_vector_with_one_lambda_is_transformed_as_its_elements(by_one, by_each, is_box_cox, n, lmbda):
-    """The output may be the input."""
+    """Compare a transform of a vector with transforms of its elements, also if the output is the input."""
     x = np.resize(POSITIVE / 30.0 if is_box_cox else SIGNED / 30.0, n)
     expected = each(by_each, x, np.full(n, lmbda))
     np.testing.assert_allclose(each(by_one, x, lmbda), expected, rtol=4e-15, atol=1e-24)

@@ -34,7 +34,10 @@ def test_placements_are_read_in_order():
 
 
 def images(lines, n_values):
-    """Return, for every element of `out`, the element of x that belongs there, or -1; read line by line."""
+    """Return, for every element of `out`, the index of the element of x that belongs there, or -1 if there is none.
+
+    `n_values` is the number of values; `lines` describes how they are read line by line.
+    """
     places = np.full(lines.out.size, -1)
     for k in range(lines.n_lines):
         stop, number, begin = min(lines.width, n_values - k * lines.width), k * lines.times, 0
@@ -58,7 +61,7 @@ def images(lines, n_values):
     ("height", "p"), [(1, 1), (20, 3), (3, 20), (9, 63), (63, 9), (64, 4), (65, 5), (300, 2), (7, 130)]
 )
 def test_every_value_has_its_place(column_major, gap, within, extra, height, p):
-    """Parts of a matrix, with any strides, are read and written as by NumPy's indices."""
+    """Read and write parts of a matrix with any strides; compare with NumPy's indexing."""
     count, length = (p, height) if column_major else (height, p)
     left, part = (1, p - 2) if p > 3 else (0, p)
     stride = abs(within) * length + extra

@@ -27,7 +27,10 @@ DIRECTIONS = range(4)
 
 
 def columns(family, n=40):
-    """Return 12 columns, (12, n): skewed to the right and left, tight, huge, tiny, of one sign, of both; some NaN."""
+    """Return a matrix (12, n) whose rows are columns of data; some values are NaN.
+
+    The columns are skewed to the right or left, tight, huge or tiny; for Yeo-Johnson also of one sign and of both.
+    """
     rng = np.random.default_rng(7)
     z = rng.normal(size=(12, n))
     x = np.exp(z * np.linspace(0.2, 1.5, 12)[:, np.newaxis])
@@ -55,7 +58,26 @@ def by_column(family, direction, block, results):
 
 
 def cases(family, direction, values):
-    """Return fits of `columns`, the input for this direction, its images by `by_column`, and failure counts."""
+    """Return test data for one family and direction.
+
+    Parameters
+    ----------
+    family, direction : int
+        Codes of family and direction.
+    values : (p, n) ndarray
+        Data of the columns; for an inverse, their transforms are the input.
+
+    Returns
+    -------
+    results : (p, N_RESULTS) ndarray
+        Fits of `columns`.
+    values : (p, n) ndarray
+        The input.
+    images : (p, n) ndarray
+        Images of the input by `by_column`.
+    failures : (p,) ndarray of int
+        Number of values without an image, by column.
+    """
     results = fits(columns(family), family)
     if direction in (INVERSE, INVERSE_STANDARDIZED):
         values = by_column(family, direction - 1, values, results)[0]
@@ -156,7 +178,7 @@ def test_references_near_the_limits_of_float64(family, farthest):
 @pytest.mark.parametrize("upright", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_watched_images_are_marked_and_ends_are_restored(family, upright):
-    """Columns with images beyond the safe bounds are marked; only images of the extremes are replaced."""
+    """Columns with values outside the safe bounds are marked; only images of the two extreme values are replaced."""
     x = np.repeat(columns(family)[:, 10:], 5, axis=1)
     results = fits(x, family)
     z, _ = by_column(family, FORWARD_STANDARDIZED, x, results)
@@ -392,7 +414,11 @@ def test_columns_with_values_outside_their_bounds_are_marked(first, height, p):
     ("n", "first", "height", "left"), [(5, 0, 1, 0), (40, 2, 1, 1), (64, 3, 5, 0), (70, 0, 100, 1)]
 )
 def test_watched_values_are_marked_and_listed_one_by_one(n, first, height, left):
-    """Of values outside the inner bounds, those outside the bounds or the safe bounds are marked, ends are restored."""
+    """Check the marks of columns with values outside two kinds of bounds, and the list of extremes to restore.
+
+    The bounds are those of values that need no special treatment, and the safe bounds. Only values outside the inner
+    bounds are examined.
+    """
     rng = np.random.default_rng(n)
     right, x = left + 3, np.round(rng.normal(size=n) * 2.0, 1)
     x[n // 2] = np.nan

@@ -1,4 +1,4 @@
-"""Bounds of ordinary values, which need no range checks, against the limits of exponents that they stand for."""
+"""Bounds of ordinary values, which need no range checks, compared with the limits of exponents that they guarantee."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOTHING = (math.inf, -math.inf)
 
 
 def bounds_of(family, direction, fit):
-    """Return the bounds of ordinary values, computed by plain Python."""
+    """Return the lower and the upper bound of ordinary values for the fit of one column, computed by plain Python."""
     transform = TRANSFORMS[family, direction]
     c = np.full((transform.n_constants, 1), np.nan)
     with np.errstate(all="ignore"):
@@ -34,7 +34,10 @@ def bounds_of(family, direction, fit):
 
 
 def largest_log_ratio(m, *exponents):
-    """Return the largest |d| for which e^(m d) is in range together with the scale of the given exponents."""
+    """Return the largest d for which e^d and e^(|m| d) are at most e^680 and at most 2^(1020 - s)/e.
+
+    Here s is the largest binary exponent of `exponents`, or 0 if all of these are negative.
+    """
     scale = max(max(0, math.frexp(each)[1]) if each else 0 for each in exponents)
     return min(680.0, (1020 - scale) * math.log(2.0) - 1.0) / max(1.0, abs(m))
 
@@ -44,7 +47,7 @@ def branch(m, a):
 
 
 def image_of(m, low, high):
-    """Return b_m of both ends of an interval, after narrowing it to -27 <= m a <= 680."""
+    """Return b_m(a) = (e^(m a) - 1)/m for both ends of an interval of a, after narrowing it to -27 <= m a <= 680."""
     if m:
         first, last = sorted((-27.0 / m, 680.0 / m))
         low, high = max(low, first), min(high, last)
@@ -134,7 +137,7 @@ def test_standardized_yeo_johnson(lmbda, ref):
     ("ref", "log_factor"), [(-30.0, 0.0), (-1e-3, 0.0), (0.0, 0.0), (0.0, 3.0), (0.5, 0.0), (40.0, 0.0)]
 )
 def test_inverse_of_standardized_yeo_johnson(lmbda, ref, log_factor):
-    """Values of the sign of the reference are measured from it, those of the other sign from 0."""
+    """Compare with bounds in which values with the sign of the reference are relative to it, and other values to 0."""
     slope, intercept = 0.7, 1e-3
     m, other = (2.0 - lmbda, lmbda) if ref < 0.0 else (lmbda, 2.0 - lmbda)
     log_base = math.log1p(abs(ref))

@@ -44,7 +44,7 @@ def transformed(x, logs, n, n_negative, below, lmbda, rule, y):
 
 
 def by_kernel(family, x, lmbda, rule):
-    """Transform a column by the kernel; return the images and the change point."""
+    """Transform a column by the kernel under a rectification rule; return the images and the change point."""
     x = np.asarray(x, dtype=float)
     if family == "box-cox":
         logs, n_negative, below = np.log(x), 0, 0.0
@@ -58,7 +58,10 @@ def by_kernel(family, x, lmbda, rule):
 
 
 def exactly(family, x, lmbda):
-    """Return the exact transform of one value, and the sum of the magnitudes of its terms."""
+    """Return the exact rectified transform of one value, and the sum of the magnitudes of its terms.
+
+    The change points are those in POINTS for the family.
+    """
     lower, upper = POINTS[family]
     beyond = x > upper if lmbda < 1 else lmbda > 1 and x < lower
     if not beyond:
@@ -106,7 +109,7 @@ def test_one_value_is_exact(family, lmbda):
 @families
 @pytest.mark.parametrize("lmbda", LAMBDAS)
 def test_inverse_is_accurate(family, lmbda):
-    """Errors stay below the effect of rounding in y and in psi at the change point."""
+    """Compare inverses with the original values: errors stay below the effect of rounding in y and in psi."""
     with mpmath.workdps(60):
         for x in VALUES[family]:
             exact, size = exactly(family, x, lmbda)
@@ -215,7 +218,7 @@ def test_columns_are_as_their_values(family, rule, name):
 
 
 def smallest_of(values, lmbda):
-    """Return the transform of the smallest value by the rule "both", and the lower quartile, its change point."""
+    """Return the Box-Cox transform of the smallest value by rule "both", and the lower quartile, its change point."""
     x = np.sort(np.asarray(values, dtype=float))
     return by_kernel("box-cox", x, lmbda, "both")[0][0], x[(x.size + 3) // 4 - 1]
 
@@ -286,7 +289,7 @@ def test_outliers_do_not_move_the_rest():
 
 
 def sorted_column(family, x):
-    """Return a sorted column as the kernels have it, without room for whole vectors."""
+    """Return a sorted column in the form that kernels take, without scratch at the end of its arrays."""
     is_box_cox = family == "box-cox"
     logs = np.log(x) if is_box_cox else np.copysign(np.log1p(abs(x)), x)
     rank = rect.tail_rank(x.size, 0.25)
@@ -373,7 +376,10 @@ def test_images_outside_the_range_have_infinite_logs():
     ],
 )
 def test_ranks_of_tails(n, fraction, expected):
-    """ceil(fraction n) - 1; 0.1 * 30 exceeds 3 by a rounding error, which does not count."""
+    """Compare ranks with ceil(fraction n) - 1.
+
+    0.1 * 30 exceeds 3 by a rounding error, which must not increase the rank.
+    """
     assert rect.tail_rank(n, fraction) == expected
 
 
@@ -381,7 +387,7 @@ def test_ranks_of_tails(n, fraction, expected):
 @pytest.mark.parametrize("rule", ["paper", "cellwise", "both"])
 @pytest.mark.parametrize("lmbda", [-3.0, -0.5, 0.0, 0.3, 1.7, 2.0, 4.0])
 def test_positions_and_slopes_of_change_points(family, rule, lmbda):
-    """The slope is dpsi/dx = e^((lambda - 1) log), and the position the number of values before the point."""
+    """Compare slopes with dpsi/dx = e^((lambda - 1) log), and positions with the number of values before the point."""
     for name in ("31 values", "outliers", "ties"):
         x = column_of(family, name)
         column = sorted_column(family, x)

@@ -47,7 +47,19 @@ def results_of(lmbda, ref=0.0, slope=1.0, intercept=0.0, log_factor=0.0):
 
 
 def applied(family, direction, x, results, standardized):
-    """Return the transforms of the ordinary values among x, and the mask of these values."""
+    """Return the transforms of the ordinary values in `x`, and the mask of these values.
+
+    Parameters
+    ----------
+    family, direction : int
+        Transform and direction.
+    x : (n,) ndarray
+        The values.
+    results : (1, N_RESULTS) ndarray
+        The fit.
+    standardized : bool
+        Whether the transform is standardised.
+    """
     out, found = np.empty_like(x), np.zeros((matrix.N_BOUNDS, 1))
     where = np.array([0, x.size, 1, x.size, 0, x.size, 0, 0])
     fields = matrix.select_fields(results)
@@ -58,7 +70,7 @@ def applied(family, direction, x, results, standardized):
 
 
 def numbers(family):
-    """Return float32 numbers of all magnitudes, such as subnormals and neighbors of 1; for Yeo-Johnson, both signs."""
+    """Return float32 numbers of all magnitudes, including subnormals and neighbors of 1; both signs for Yeo-Johnson."""
     rng = np.random.default_rng(20240601)
     x = np.concatenate([2.0 ** rng.uniform(-149.0, 128.0, 60), np.exp(rng.normal(size=60))])
     x = np.append(x, [1.0, 1.0 + 2.0**-23, 1.0 - 2.0**-24, TINY, HUGE, 2.0, 0.5]).astype(np.float32)
@@ -225,7 +237,7 @@ LOG_HALF_TINY = -150.0 * math.log(2.0)
 
 
 def constants(prepare, fit):
-    """Return the constants that `prepare`, run as plain Python, computes for the fit of one column."""
+    """Return the constants of the fit of one column, computed by `prepare` run as plain Python."""
     c, fields = np.zeros((12, 1)), np.array(fit)[:, np.newaxis]
     with np.errstate(all="ignore"):
         prepare(fields, c, 1)
@@ -242,14 +254,17 @@ def branch(m, a):
 
 
 def log_interval(m, above, below):
-    """Return the interval of a with -below <= m a <= above."""
+    """Return the interval of a in which -below <= m a <= above; it is unbounded if m is 0."""
     if m == 0.0:
         return -math.inf, math.inf
     return tuple(sorted((-below / m, above / m)))
 
 
 def boxcox_origin(lmbda, ref, slope, intercept):
-    """Return ln x0, where x0 has the image 0, and s, where images are s b_lambda(ln(x/x0))."""
+    """Describe a standardised Box-Cox transform as s b_lambda(ln(x/x0)); return ln x0 and s.
+
+    Here b_m(a) = (e^(m a) - 1)/m.
+    """
     product = 1.0 - lmbda * intercept / slope
     log_x0 = math.log(ref) + (math.log(product) / lmbda if lmbda else -intercept / slope)
     return log_x0, slope * product
@@ -264,7 +279,7 @@ BOXCOX_FITS = [
 
 @pytest.mark.parametrize("fit", BOXCOX_FITS)
 def test_bounds_of_box_cox_keep_powers_in_range(fit):
-    """Ordinary values are float32 numbers with e^-600 <= (x/x0)^lambda <= e^128."""
+    """Values within the bounds are float32 numbers with e^-600 <= (x/x0)^lambda <= e^128, where x0 has image 0."""
     log_x0, slope = boxcox_origin(*fit[:4])
     a_low, a_high = log_interval(fit.lmbda, 128.0, 600.0)
     low, high = bounds_of(BOX_COX, FORWARD, fit)
@@ -306,9 +321,9 @@ def test_box_cox_fits_that_are_not_sound_have_no_ordinary_values(direction, insi
 def yeojohnson_origin(lmbda, ref, slope, intercept, log_factor):
     """Describe a standardised Yeo-Johnson transform relative to x0, the point with image 0.
 
-    Return whether x0 is negative, the exponent m of its sign, ln(1 + |x0|), and two slopes, `near` and `far`. For x of
-    this sign, the image is near b_m(ln((1 + |x|)/(1 + |x0|))), times the sign. For other x it is the image of 0 plus
-    far b_(2 - m)(ln(1 + |x|)), times their sign.
+    Return whether x0 is negative, the exponent m of its sign, ln(1 + |x0|), and two slopes, `near` and `far`. With
+    b_m(a) = (e^(m a) - 1)/m, the image of an x with the sign of x0 is ``near`` b_m(ln((1 + |x|)/(1 + |x0|))), times the
+    sign. For other x it is the image of 0 plus ``far`` b_(2 - m)(ln(1 + |x|)), times their sign.
     """
     negative = ref < 0.0 or (ref == 0.0 and intercept > 0.0)
     m = 2.0 - lmbda if negative else lmbda
@@ -337,9 +352,10 @@ YEOJOHNSON_FITS = [
 
 @pytest.mark.parametrize("fit", YEOJOHNSON_FITS)
 def test_bounds_of_yeo_johnson_keep_powers_in_range(fit):
-    """Ordinary values have powers e^t between e^-600 and e^128.
+    """Values within the bounds have powers e^t between e^-600 and e^128.
 
-    Here t = m ln((1 + |x|)/(1 + |x0|)) if x has the sign of x0, and t = (2 - m) ln(1 + |x|) if not.
+    Here t = m ln((1 + |x|)/(1 + |x0|)) if x has the sign of x0, and t = (2 - m) ln(1 + |x|) if not. x0 is the value
+    with image 0, and m the exponent for its sign: lambda, or 2 - lambda if x0 is negative (see `yeojohnson_origin`).
     """
     negative, m, log_base, _, far = yeojohnson_origin(*fit)
     a_low, a_high = log_interval(m, 128.0, 600.0)
@@ -355,7 +371,11 @@ def test_bounds_of_yeo_johnson_keep_powers_in_range(fit):
 
 @pytest.mark.parametrize("fit", YEOJOHNSON_FITS)
 def test_bounds_of_inverse_yeo_johnson_keep_digits(fit):
-    """Compare bounds with formulas. Inverses are relative to x0, not to 0, if (1 + |x0|)^m is outside e^-8 to e^40."""
+    """Compare the bounds of the inverse with formulas.
+
+    Inverses are relative to x0, the value with image 0, rather than to 0 if (1 + |x0|)^m is outside e^-8 to e^40, where
+    m is the exponent for the sign of x0.
+    """
     negative, m, log_base, near, far = yeojohnson_origin(*fit)
     sign = -1.0 if negative else 1.0
     is_apart = not -8.0 < m * log_base < 40.0

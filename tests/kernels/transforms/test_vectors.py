@@ -37,7 +37,7 @@ def straight_loops(ir):
 
 
 def operations(block, width):
-    """Return the number of operations in a block on vectors of `width` float64."""
+    """Return the number of arithmetic operations and calls in a block whose operands are vectors of `width` float64."""
     return len(re.findall(rf"(?:= f(?:add|sub|mul|div)\b|= .*call\b)[^<@\n]*<{width} x double>", block))
 
 
@@ -57,7 +57,10 @@ def width():
 
 
 def vectorised(transform, width):
-    """Return the number of loops in `transform` that compute with vectors of `width` float64."""
+    """Return the number of loops in `transform` that compute with vectors of `width` float64.
+
+    A loop counts if it has at least FEWEST operations on such vectors.
+    """
     return sum(operations(block, width) >= FEWEST for block in straight_loops(optimised(transform)))
 
 

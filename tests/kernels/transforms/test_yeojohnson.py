@@ -48,7 +48,7 @@ def applied(loop, x, *parameters):
 
 
 def by_column(direction):
-    """Return a loop like those for vectors that calls one direction of the standardised transform of columns."""
+    """Return a loop that applies one direction of the columns' transform, with the arguments of loops for vectors."""
 
     def loop(x, lmbda, ref, a, b, log_factor, out):
         fit = np.zeros((1, N_RESULTS))
@@ -281,7 +281,10 @@ def reference(x, lmbda):
 
 
 def scaled_differences(x, lmbda, ref, log_factor):
-    """Return e^-S (psi(x) - psi(ref)) for each x, and S, which is ln(1 + |ref|) times its exponent, or `log_factor`."""
+    """Return e^-S (psi(x) - psi(ref)) for each x, and the log-scale S.
+
+    S is ln(1 + |ref|) times the exponent for the sign of `ref`, or `log_factor` if `ref` is 0.
+    """
     size, m = abs(mpmath.mpf(ref)), exponent(ref, lmbda)
     shift = m * mpmath.log1p(size) if ref else mpmath.mpf(log_factor)
     factor = mpmath.exp(-shift)
@@ -304,7 +307,7 @@ def slope_and_intercept(values):
 
 
 def distances(z, a, b, values):
-    """Return |z - (a v + b)| for each z and its exact transformed value v."""
+    """Return |z - (a v + b)| for each standardised value in `z` and its exact transformed value v in `values`."""
     return np.array([float(abs(mpmath.mpf(float(v)) - (a * y + b))) for v, y in zip(z, values, strict=True)])
 
 
