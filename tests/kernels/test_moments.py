@@ -70,7 +70,10 @@ def columns(n, seed=0):
 
 
 def assert_moments(result, x, w=None, rtol=1e-15):
-    """Compare with rational arithmetic the mean, to `rtol` times the root mean square, and the variance, to 10 `rtol`."""
+    """Compare moments with rational arithmetic.
+
+    The mean agrees to `rtol` times the root mean square, the variance to 10 `rtol` times itself.
+    """
     rtol *= SLACK
     weight, mean, m2 = oracles.exact_moments(x, w)
     size = math.sqrt(float(m2 / weight) + float(mean) ** 2)
