@@ -37,7 +37,11 @@ def _make_inputs(frame: str) -> Inputs:
 
 @contextlib.contextmanager
 def _collected(texts: list[str], allowed: type[Warning] = UserWarning) -> Iterator[None]:
-    """Collect the messages of the package's warnings and error; fail on a warning of another type than `allowed`."""
+    """Append the messages of warnings and of an error in a `with` block to `texts`.
+
+    A warning that is neither a `UserWarning` nor of the type `allowed` fails the test. Messages of the latter are not
+    appended.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

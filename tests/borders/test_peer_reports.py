@@ -173,7 +173,7 @@ def test_a_frame_with_gaps_in_its_index() -> None:
 
 
 def test_a_permuted_target_keeps_its_permutation() -> None:
-    """category_encoders 387: permutation tests pass a shuffled y that keeps its labels.
+    """category_encoders 387: aligning a shuffled y with X by label would undo the shuffle of a permutation test.
 
     powerkern at first run: correct (estimators match rows by position).
     """
@@ -256,7 +256,7 @@ def test_groups_of_a_categorical() -> None:
 
 
 def test_many_batches_and_one_are_one_fit() -> None:
-    """river 996: the result of learn_many was far from that of a loop of learn_one.
+    """river 996: the result of learn_many differed greatly from the result of calling learn_one in a loop.
 
     powerkern at first run: correct.
     """

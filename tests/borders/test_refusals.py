@@ -41,7 +41,22 @@ GROUPS = np.repeat(["a", "b"], 20)
 
 
 def _change(record: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """Return the text of a record in which one entry is changed."""
+    """Replace an entry of a record.
+
+    Parameters
+    ----------
+    record : str
+        JSON text.
+    path : tuple of str or int
+        Keys and positions that lead from the outermost object to the entry.
+    value
+        The new entry.
+
+    Returns
+    -------
+    str
+        JSON text of the changed record.
+    """
     record = json.loads(record)
     inner = record
     for key in path[:-1]:
@@ -515,13 +530,16 @@ def test_an_arrow_array_without_pyarrow_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def _damaged_sketch() -> Any:
-    """Read the bytes of a sketch with a negative number of rows."""
+    """Read the bytes of a sketch whose sums, including the number of rows, have the wrong sign."""
     one = sketch.summarize_chunk(X, sketch.range_of(X, "box-cox").grid())
     return sketch.Sketch.from_bytes(sketch.Sketch(one.grid, -one.sums, one._roundings).to_bytes())
 
 
 def _forged_sketch(**changes: Any) -> Callable[[], Any]:
-    """Return a function that reads a sketch with a changed description or, without `changes`, an additional number."""
+    """Return a function that reads a forged sketch.
+
+    The keyword arguments replace entries of its description. Without any, the payload has an extra number.
+    """
     data = sketch.summarize_chunk(X, sketch.range_of(X, "box-cox").grid()).to_bytes()
 
     def change(description: Any, payload: bytearray) -> None:
@@ -606,7 +624,7 @@ def test_onnx_graphs_of_several_inputs_are_refused() -> None:
     [([1, 2], r"SecAgg\+ needs 3 to 1023 sites, got 2"), ([1, 2, 3], r"SecAgg\+ gave no total: a site failed or was")],
 )
 def test_secagg_without_a_total_is_an_error(monkeypatch: pytest.MonkeyPatch, nodes: list[int], message: str) -> None:
-    """Stand-ins that do nothing replace Flower, so no site answers and the total is missing."""
+    """Mock objects replace the modules of Flower, so no site answers and there is no total."""
     names = ("flwr", "app", "common", "compat", "compat.common", "server", "server.workflow", "serverapp")
     for name in (*names, "server.strategy", "server.workflow.constant"):
         full = name if name == "flwr" else f"flwr.{name}"

@@ -163,7 +163,15 @@ def test_a_method_returns_the_same_for_every_container(
 
 
 def _labelled(index: Any, order: Any) -> Inputs:
-    """Return frames with `index`, and vectors and marks of cells with the same labels in another order."""
+    """Return inputs whose labels must be aligned.
+
+    Parameters
+    ----------
+    index : sequence of n labels
+        Labels of the rows of data frames.
+    order : sequence of n int
+        Positions in which vectors, masks of cells and ends of intervals are stored. They keep their labels.
+    """
 
     def matrix(x: Any) -> Any:
         frame = pd.DataFrame(x, columns=_columns(x), index=index[: len(x)])
@@ -178,7 +186,7 @@ def _labelled(index: Any, order: Any) -> Inputs:
 
 
 def _marks_cells(x: Any) -> bool:
-    """Return whether x is a mask of cells, or has numbers for some cells only."""
+    """Return whether the array x is a Boolean mask, or holds ends of intervals and so is NaN in all other cells."""
     return bool(x.dtype == bool or np.isnan(x).any())
 
 
@@ -417,7 +425,7 @@ def test_every_public_module_is_in_the_table_or_tested_elsewhere() -> None:
 
 
 def test_every_optional_argument_is_given_or_known_to_hold_no_data() -> None:
-    """An argument that is new needs a line in `tests/support/border_table.py`."""
+    """A new argument of any public function needs an entry in `tests/support/border_table.py`."""
     unknown = [one for each in FUNCTIONS for one in unknown_arguments(each.name, each.function, each.arguments)]
     for kind, name, given in METHODS + OPTIONAL:
         owner = f"{kind.split(',')[0]}.{name}"

@@ -176,7 +176,11 @@ def test_columns_and_rows_with_exactly_the_largest_fraction_missing_stay():
 
 @pytest.mark.parametrize(("n", "p"), [(6, 6), (6, 7)])
 def test_columns_come_first_unless_rows_are_fewer(n, p):
-    """The last column and the last row are missing but for one value, so that the first to go saves the other."""
+    """The last column has a single value, and the last row lacks about half of its values.
+
+    Both are dropped. The message about the row counts its missing values only in the columns that remain at that time,
+    so it shows whether columns or rows were checked first.
+    """
     X = clean(n, p)
     X[1:, -1] = np.nan
     X[-1, : p // 2] = np.nan

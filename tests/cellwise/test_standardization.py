@@ -31,7 +31,7 @@ def test_raw_scales_use_the_central_half():
 
 @pytest.mark.parametrize(("method", "error"), [("mcd", 0.035), ("wrapping", 0.045)])
 def test_scales_of_few_normal_values_are_unbiased(method, error):
-    """The standard error of a mean over 3,000 columns is about 0.01."""
+    """The mean scale of 3,000 columns is compared with 1; its standard error is about 0.01."""
     rng = np.random.default_rng(5)
     for n in (4, 5, 6, 7, 10, 11, 24, 25):
         scale = wrap(rng.normal(size=(n, 3000)), method=method).scale

@@ -58,9 +58,10 @@ def test_constants_out_of_range_are_refused(b, c):
 
 @pytest.mark.parametrize("c", [1e-2, 1e-5, 1e-9])
 def test_small_constants_are_those_of_a_flat_density(c):
-    """For small b and c, the normal density is flat over the range of psi, and the condition of optimality simplifies.
+    """For small b and c, the normal density is nearly constant where psi is not zero.
 
-    It becomes q1 B = 2 q2 A. A and B are the integrals of psi(t)**2 and t psi(t); q1 and q2 are constants of psi.
+    The condition of optimality is then q1 B = 2 q2 A. A and B are the integrals of psi(t)**2 and t psi(t); q1 and q2
+    are the constants in psi.
     """
     b = 0.3 * c
     k = wrap_constants(b, c)

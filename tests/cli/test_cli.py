@@ -431,7 +431,7 @@ def test_box_cox_names_column_and_row(run, tmp_path):
 
 
 def test_errors_give_line_numbers_of_the_text_file(run, tmp_path):
-    """Line numbers count the lines of quoted cells that span several lines, and blank lines."""
+    """Line numbers include blank lines and the line breaks in quoted cells."""
     (tmp_path / "x.csv").write_text('note,a\n"one\ntwo",1\n\nx,2\n\n\ny,inf\nz,4\n')
     code, out, err = run("fit", tmp_path / "x.csv")
     assert (code, out) == (2, "")
@@ -630,7 +630,7 @@ def test_listing_untouched_columns_takes_linear_time(monkeypatch):
 
 
 def test_every_attribute_of_a_fit_is_read_once(run, tmp_path, monkeypatch):
-    """An attribute is computed for all columns at once, so reading it for each column would take quadratic time."""
+    """Attributes are computed for all columns at once. Reading one for each column would take quadratic time."""
     taken = {}
 
     def counted(name, attribute):
@@ -715,7 +715,7 @@ def test_a_full_disk_behind_standard_error_keeps_the_exit_code(tmp_path):
     "words", ["fit", *(pytest.param(each, marks=pytest.mark.slow) for each in ("transform", "--help"))]
 )
 def test_a_closed_pipe_is_exit_code_1_without_traceback(run, table, words):
-    """The reader closes the pipe before the first byte. The exit code is 1, and there is no traceback."""
+    """The reading end of the pipe is closed before the first byte is written."""
     options = ["--fit", fit_to_file(run, table)] if words == "transform" else []
     read_end, write_end = os.pipe()
     os.close(read_end)

@@ -27,7 +27,7 @@ ABOVE = np.column_stack([np.zeros(N_ROWS, bool), IS_ABOVE])
 
 
 def cells_of(numbers: Sequence[float], marks: Sequence[bool], sign: str) -> list[str]:
-    """Return cells, with a sign before the marked ones."""
+    """Return numbers as text, with `sign` ("<" or ">") before each number whose entry in `marks` is true."""
     return [f"{sign}{number!r}" if mark else repr(number) for number, mark in zip(numbers, marks, strict=True)]
 
 
@@ -58,7 +58,7 @@ def water(tmp_path: Path) -> Path:
 
 
 def fit_json(run, *words: object) -> list[dict]:
-    """Fit a table, and return the entries of its columns."""
+    """Run ``powerkern fit`` with the arguments `words`; return one dictionary per fitted column."""
     code, out, err = run("fit", *words, "--json")
     assert (code, err) == (0, "")
     return json.loads(out)["columns"]

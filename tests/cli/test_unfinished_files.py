@@ -90,7 +90,7 @@ def test_an_invalid_cell_far_down_leaves_no_unfinished_file(run, folder, monkeyp
 
 @pytest.fixture
 def signalled_while_writing(monkeypatch):
-    """Return a function that has a signal sent whenever a table is written; handlers of signals are restored."""
+    """Return a function that makes every write to a text table raise a given signal; restore signal handlers at the end."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     original = text.TextWriter.write
 
@@ -122,7 +122,7 @@ def test_signals_leave_no_unfinished_file(run, folder, signalled_while_writing, 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of Unix")
 def test_a_signal_that_is_ignored_does_not_stop_the_command(run, folder, signalled_while_writing):
-    """A command started by nohup goes on when the terminal closes."""
+    """Under nohup, which ignores SIGHUP, a command continues after the terminal has been closed."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signalled_while_writing(signal.SIGHUP)
     target = folder / "out" / "z.csv"

@@ -17,7 +17,7 @@ from powerkern._estimators.estimators import ESTIMATORS
 
 @pytest.fixture
 def table(tmp_path):
-    """A table with one outlier each in rows 10, 20 and 30, alternating between columns a and b, the largest first."""
+    """Write a table with one outlier each in rows 10, 20 and 30, in columns a, b and a. Row 10 has the largest outlier."""
     rng = np.random.default_rng(0)
     numbers = rng.lognormal(size=(80, 2))
     numbers[[10, 20, 30], [0, 1, 0]] = [1e9, 1e6, 1e4]
@@ -227,7 +227,7 @@ def panel(tmp_path):
 
 
 def _columns(path):
-    """Return the first column of a printed table, and the numbers in its other columns."""
+    """Return the first column of a printed summary in CSV as a list, and the other columns as a matrix of numbers."""
     with path.open(newline="") as file:
         rows = list(csv.reader(file))[1:]
     return [row[0] for row in rows], np.array([row[1:] for row in rows], dtype=float)

@@ -26,7 +26,10 @@ NORMALIZATIONS = [None, "rows", "columns", "both", "zscores"]
 
 
 def low_rank(m=60, n=25, d=3, noise=0.1, missing=0.3, seed=0):
-    """Return a matrix with missing entries, and the complete matrix."""
+    """Return an (m, n) matrix with NaN for a fraction `missing` of its entries, and the complete matrix.
+
+    The complete matrix has rank `d`, plus normal noise of standard deviation `noise`.
+    """
     rng = np.random.default_rng(seed)
     full = rng.normal(size=(m, d)) @ rng.normal(size=(d, n)) + noise * rng.normal(size=(m, n))
     return np.where(rng.uniform(size=full.shape) < missing, nan, full), full
@@ -125,7 +128,10 @@ def order_of(element):
 
 
 def relative_moves(before, after):
-    """Return each element's change from `before` to `after`, in units of the root mean square of its factor."""
+    """Return the absolute change of each element, divided by the root mean square of its factor after the change.
+
+    `before` and `after` are pairs (U, V). The result is a dictionary with keys ``(factor, i, j)``, such as ("U", 0, 1).
+    """
     return {
         (name, i, j): abs(new[i, j] - old[i, j]) / np.sqrt(np.mean(new**2))
         for name, old, new in zip("UV", before, after, strict=True)
@@ -483,7 +489,7 @@ def test_functions_need_no_scikit_learn():
 
 @pytest.mark.parametrize("normalize", ["columns-first", "average"])
 def test_other_normalizations_of_the_lecture_agree_with_numpy(normalize):
-    """Offsets equal their definitions in NumPy, and are added back to the estimates of fitted and of new rows."""
+    """Offsets equal their definitions in NumPy and are added back to the estimates, for fitted rows and for new rows."""
     rng = np.random.default_rng(3)
     M = 5.0 + rng.normal(size=(12, 7)) + rng.normal(size=(12, 1)) + rng.normal(size=7)
     M[rng.uniform(size=M.shape) < 0.2] = np.nan

@@ -31,7 +31,11 @@ def model() -> RatingModel:
 
 
 def gradients(model: RatingModel, weight: np.ndarray) -> list[np.ndarray]:
-    """Return the gradients of half the objective in the biases of rows and columns and in both factors."""
+    """Return the negative gradients of half the objective.
+
+    They are with respect to row biases (n,), column biases (p,), row factor (n, rank) and column factor (p, rank).
+    `weight` has one entry per rating.
+    """
     error = weight * (VALUE - model.predict(ROW, COLUMN))
     by = [np.zeros_like(one) for one in (model.row_bias, model.column_bias, model.U, model.V.T)]
     for total, at, share in (
@@ -68,7 +72,7 @@ def test_estimates_are_nearly_as_good_as_can_be(model):
 
 @pytest.mark.parametrize("fall", [0.7, 1.0])
 def test_ranks_that_gain_less_than_a_standard_error_are_not_tried(monkeypatch, fall):
-    """Few ranks are tried if most components improve the validation error by less than its standard error."""
+    """Most components improve the validation error by less than its standard error, so few ranks are tried."""
     rng = np.random.default_rng(16)
     strength = np.arange(1.0, 41.0) ** -fall
     i, j = rng.integers(0, 400, 20_000), rng.integers(0, 120, 20_000)

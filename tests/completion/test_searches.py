@@ -19,7 +19,10 @@ from powerkern.completion.rank import rank_profile
 
 
 class Path:
-    """Fits whose error on held-out entries is a function of the setting; each records the fit that it began from."""
+    """A stand-in for a path of fits, whose held-out mean squared error at a setting is `error(setting)`.
+
+    `log` holds, for each fit, its starting point and its setting.
+    """
 
     step, first = 2.0, 1.0
 
@@ -396,7 +399,26 @@ def test_ranks_up_to_ten_or_the_smaller_side_are_tried(monkeypatch):
 
 
 def fold_of(error_of, monkeypatch, largest_rank: int = 100, standard_error: float = 0.0):
-    """Return a fold whose models have the error `error_of(rank, ridge, bias_ridge)`, and the list of these models."""
+    """Return a fold of rating models with a prescribed validation error, and the list of the models tried.
+
+    Parameters
+    ----------
+    error_of : callable
+        ``error_of(rank, ridge, bias_ridge)`` is the validation error of a model.
+    monkeypatch : pytest.MonkeyPatch
+        Replaces the evaluation of models.
+    largest_rank : int
+        Largest rank that the fold allows.
+    standard_error : float
+        Standard error of every validation error.
+
+    Returns
+    -------
+    fold : _RatingsFold
+        The fold.
+    tried : list of tuple
+        ``(rank, ridge, bias_ridge)`` of each model evaluated so far.
+    """
     tried: list = []
     fit = SimpleNamespace(largest_rank=largest_rank, residual=0.0, unit=1.0, entries=None)
     fit.initial_model = lambda ridge: ratings._Model(np.zeros((1, 1)), np.zeros((1, 1)), ridge, ridge)

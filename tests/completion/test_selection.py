@@ -35,7 +35,26 @@ def error(found, full, mask, n_threads=1):
 
 
 def epoch(values, mean, covariance, shrinkage):
-    """Run one epoch of expectation-maximisation, row by row; return the new mean and covariance plus `shrinkage`."""
+    """Run one epoch of expectation-maximisation for a normal distribution, row by row.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        Data; missing entries are NaN.
+    mean : (p,) ndarray
+        Mean before the epoch.
+    covariance : (p, p) ndarray
+        Covariance matrix before the epoch.
+    shrinkage : float
+        Number added to the diagonal of the new covariance matrix.
+
+    Returns
+    -------
+    mean : (p,) ndarray
+        Mean after the epoch.
+    covariance : (p, p) ndarray
+        Covariance matrix after the epoch.
+    """
     rows, spread = values.copy(), np.zeros_like(covariance)
     for row in rows:
         m = np.isnan(row)
