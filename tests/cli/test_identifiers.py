@@ -147,7 +147,7 @@ def test_every_command_that_fits_says_what_it_leaves_out(run, tmp_path, command)
 
 
 def test_large_tables_leave_out_identifiers(run, tmp_path, monkeypatch):
-    """A column is recognised as identifiers only after all blocks are read, because a later block may hold other numbers."""
+    """A column is recognised as identifiers only after all blocks are read, since a later block may differ."""
     monkeypatch.setattr("powerkern._cli.fit.LARGE", 0)
     monkeypatch.setattr("powerkern._input.tables.text._CELLS_AT_ONCE", 20)
     for cells, is_left_out in (

@@ -90,7 +90,10 @@ def test_an_invalid_cell_far_down_leaves_no_unfinished_file(run, folder, monkeyp
 
 @pytest.fixture
 def signalled_while_writing(monkeypatch):
-    """Return a function that makes every write to a text table raise a given signal; restore signal handlers at the end."""
+    """Return a function that makes every write to a text table raise a given signal.
+
+    The signal handlers are restored after the test.
+    """
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     original = text.TextWriter.write
 

@@ -17,7 +17,7 @@ from powerkern._estimators.estimators import ESTIMATORS
 
 @pytest.fixture
 def table(tmp_path):
-    """Write a table with one outlier each in rows 10, 20 and 30, in columns a, b and a. Row 10 has the largest outlier."""
+    """Write a table with one outlier each in rows 10 (column a), 20 (b) and 30 (a). The first is the largest."""
     rng = np.random.default_rng(0)
     numbers = rng.lognormal(size=(80, 2))
     numbers[[10, 20, 30], [0, 1, 0]] = [1e9, 1e6, 1e4]

@@ -489,7 +489,7 @@ def test_functions_need_no_scikit_learn():
 
 @pytest.mark.parametrize("normalize", ["columns-first", "average"])
 def test_other_normalizations_of_the_lecture_agree_with_numpy(normalize):
-    """Offsets equal their definitions in NumPy and are added back to the estimates, for fitted rows and for new rows."""
+    """Offsets equal their definitions in NumPy and are added back to the estimates of fitted rows and new rows."""
     rng = np.random.default_rng(3)
     M = 5.0 + rng.normal(size=(12, 7)) + rng.normal(size=(12, 1)) + rng.normal(size=7)
     M[rng.uniform(size=M.shape) < 0.2] = np.nan

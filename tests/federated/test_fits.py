@@ -22,7 +22,7 @@ SUMS = {"quantum": 2.0**-80}
 
 
 def cases() -> list[tuple[str, str, np.ndarray]]:
-    """Return name, family and values of the unweighted reference columns of at least 20 values, one for each site."""
+    """Return (name, family, values) of each unweighted reference column that has at least 20 values."""
     records = json.loads((Path(__file__).parents[1] / "data" / "mle.json").read_text())["cases"]
     found = [(r["name"], r["family"], np.array(r["x"])) for r in records if "weight" not in r]
     return [case for case in found if case[2].size >= 20]
@@ -96,7 +96,7 @@ def test_the_error_bound_holds_for_columns_of_a_few_ulps(base: float, n: int, fa
 
 
 def score_of(x: np.ndarray, family: str, lmbda: float) -> float:
-    """Return the derivative of -log-likelihood/n of positive values, computed with 60 digits."""
+    """Return the derivative in lambda of -log-likelihood/n for positive values x, computed with 60 digits."""
     with mpmath.workdps(60):
         logs = [mpmath.log(mpmath.mpf(v) + (family == "yeo-johnson")) for v in x.tolist()]
         center = mpmath.fsum(logs) / len(logs)
@@ -246,7 +246,7 @@ def test_a_lambda_that_overflows_is_warned_of() -> None:
 @pytest.mark.parametrize("bounded", [False, True])
 @pytest.mark.parametrize("ymax", [None, 3.0])
 def test_shifted_box_cox_equals_the_pooled_rows(sums: dict[str, Any], bounded: bool, ymax: float | None) -> None:
-    """The first column has values on both sides of 0, all above -7.3; the second is above 2."""
+    """The first column is above -7.3 and has values of both signs; the second column is above 2."""
     shift = np.array([7.3, -2.0])
     rows = np.random.default_rng(0).lognormal([1.5, 0.0], [0.9, 0.6], size=(240, 2)) - shift + 0.01
     expected = pk.fit(rows, "box-cox", shift=shift, ymax=ymax)
@@ -263,7 +263,7 @@ def test_shifted_box_cox_equals_the_pooled_rows(sums: dict[str, Any], bounded: b
 
 
 def hostile(n: int) -> dict[str, np.ndarray]:
-    """Return columns that are sensitive to rounding: tight, binary, in tiny units, of huge range, with a far value."""
+    """Return columns of n values by name; most are sensitive to rounding."""
     rng = np.random.default_rng(n)
     return {
         "normal": rng.normal(size=n),
@@ -284,7 +284,10 @@ def hostile(n: int) -> dict[str, np.ndarray]:
 
 
 def bounds_of(x: np.ndarray, room: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds on all columns, `room` times as wide as necessary."""
+    """Return lower and upper bounds, (p,) each, on the values of the columns of the (n, p) matrix `x`.
+
+    Each bound is the extreme value of a column times or divided by `room`, whichever is farther out, within +-1e307.
+    """
     low, high = x.min(axis=0), x.max(axis=0)
     most = 1e307
     return (

@@ -37,7 +37,10 @@ def app(name: str, fail: Exception | None = None) -> Any:
 
 
 class Grid:
-    """A grid of nodes 100, 101, ..., whose apps keep their state between messages."""
+    """A grid for real apps of Flower; the state of an app persists between messages.
+
+    The nodes are 100, 101, .... Those in `lost` receive only messages of type "query".
+    """
 
     def __init__(self, apps: list[Any]) -> None:
         from flwr.app import Context, RecordDict
@@ -130,7 +133,10 @@ class FakeApp:
 
 
 class FakeGrid:
-    """A grid of nodes 100, 101, ...; exceptions become Flower's errors with their type and text."""
+    """A grid for stand-ins of apps. An exception in an app becomes an error of Flower with its type and text.
+
+    The nodes are 100, 101, .... Those in `silent` do not reply.
+    """
 
     def __init__(self, apps: list[Any]) -> None:
         self.apps = {100 + k: app for k, app in enumerate(apps)}

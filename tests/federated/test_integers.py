@@ -103,7 +103,7 @@ def score_of(w: Fraction, y: Fraction, y1: Fraction, yy: Fraction, yy1: Fraction
 @pytest.mark.parametrize("spread", [1.0, 0.05, 0.003])
 @pytest.mark.parametrize("seed", range(4))
 def test_no_combination_of_roundings_exceeds_the_bound(spread: float, seed: int) -> None:
-    """The error stays within the bound if each of six sums is changed by +e or -e (64 combinations, in fractions)."""
+    """Six sums are changed by +e or -e, e = 2**-14, in all 64 combinations; scores are computed in exact fractions."""
     y, a = rows(40, spread, seed)
     e = Fraction(1, 2**14)
     exact = [[Fraction(v) for v in row] for row in y]
@@ -129,7 +129,7 @@ def test_no_combination_of_roundings_exceeds_the_bound(spread: float, seed: int)
 
 
 def test_the_bound_counts_the_rounding_of_the_values() -> None:
-    """The bound covers the effect of values that are half a unit in the last place off, even if sums are exact."""
+    """Sums are exact, but values are half a unit in the last place off. The bound covers the resulting error."""
     y, a = rows(40, 1e-7)
     bound = score_error(moments_of(y, a), 0.0).item()
     off = y * (1.0 + 1e-16 * np.sign(np.random.default_rng(1).normal(size=y.shape)))

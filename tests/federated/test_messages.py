@@ -77,7 +77,10 @@ def test_a_sender_cannot_speak_for_another() -> None:
 
 
 def made(header: object, body: bytes = b"") -> bytes:
-    """Return a message with an arbitrary header and a correct digest."""
+    """Return a message with a correct digest.
+
+    The header is any object, stored as JSON, or raw bytes. `body` is the payload.
+    """
     return forge(header if isinstance(header, bytes) else json.dumps(header).encode(), body)
 
 

@@ -72,7 +72,10 @@ def test_logs_are_scaled_by_their_range(x, family, sign):
 
 @pytest.mark.parametrize("x", [[-3.0, 7.0], [-1e9, 1e9], [-0.5, 1e6], [-1e300, 2.0]])
 def test_the_search_over_both_signs_starts_where_both_ends_are_of_one_size(x):
-    """With lambda = 2 n/(p + n), x**lambda and |x|**(2 - lambda) are equal for the logs p and n of the ends."""
+    """Let p = ln(1 + max x) and n = ln(1 - min x). At lambda = 2 n/(p + n), the powers of both extremes are equal.
+
+    The powers are (1 + x)**lambda for x > 0 and (1 - x)**(2 - lambda) for x < 0.
+    """
     column = column_of(x)
     positive, negative = math.log1p(x[1]), math.log1p(-x[0])
     assert column.start / column.scaling.sigma == pytest.approx(2.0 * negative / (positive + negative))
@@ -101,7 +104,10 @@ def test_columns_without_a_likelihood():
 
 
 def body_of(**changes: float) -> np.ndarray:
-    """Return a request for two exponents of columns 1 and 0; `changes` are entries of its first row."""
+    """Return the body of a moments request: column 1 at exponents 0.5 and 0.25, column 0 at exponents 0.125 and 0.
+
+    A keyword argument ``at_K=value`` replaces entry K of the first row.
+    """
     columns = [column_of([1.0, 4.0], "box-cox"), column_of([2.0, 9.0], "box-cox")]
     body = pool.write_moments_request([(1, columns[0]), (0, columns[1])], [[0.5, 0.25], [0.125, 0.0]])
     for name, value in changes.items():

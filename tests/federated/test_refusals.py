@@ -322,7 +322,10 @@ MODES: list[dict[str, Any]] = [
 
 
 def mutated(rng: np.random.Generator, data: bytes, sender: str) -> bytes:
-    """Return the message `data` of `sender`, changed in one of many ways, mostly with a correct checksum."""
+    """Change a message at random: flip a byte, truncate it, or replace a field, a detail or numbers of the body.
+
+    Unless bytes are flipped or truncated, the checksum is correct. `sender` is the client that wrote `data`.
+    """
     way = rng.integers(6)
     if way == 0:
         at = rng.integers(len(data))

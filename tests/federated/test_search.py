@@ -32,7 +32,32 @@ def cosh(center: float, width: float) -> Function:
 def run(
     f: Function, start: float, method: str, max_rounds: int = 28, error: float = 0.0, off: float = 1.0
 ) -> tuple[ColumnOptimum, int, int]:
-    """Run a search whose derivatives are wrong by +-`off` times `error`; return its result, rounds and points."""
+    """Run a search on f with inexact derivatives.
+
+    Parameters
+    ----------
+    f : callable
+        Returns the value of the function at x and its first three derivatives.
+    start : float
+        First point of the search.
+    method : str
+        "newton" or "brent".
+    max_rounds : int
+        Maximum number of rounds; each evaluates one or more points.
+    error : float
+        Error bound of the first derivative that the search is given.
+    off : float
+        Largest error of the first derivative, as a multiple of `error`. The errors vary irregularly with x.
+
+    Returns
+    -------
+    ColumnOptimum
+        The result of the search.
+    rounds : int
+        Number of rounds.
+    points : int
+        Number of points evaluated.
+    """
     asking = search(start, method, max_rounds)
     points, rounds, asked = next(asking), 0, 0
     while True:

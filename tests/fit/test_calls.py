@@ -50,7 +50,10 @@ MOST = {"fit": 20, "rewml": 26, "groups": 34, "transform": 12}
 
 @pytest.fixture(scope="module")
 def calls() -> dict[str, list[str]]:
-    """Return, by name, the Python calls of a function before its first kernel; JIT compilation is disabled."""
+    """Return the Python calls of each public operation before its first kernel, keyed by a description.
+
+    They are recorded in a process without JIT compilation.
+    """
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     run = subprocess.run([sys.executable, "-c", _COUNT], env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

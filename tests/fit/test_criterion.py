@@ -25,7 +25,7 @@ def table(n: int = 200) -> np.ndarray:
 
 
 def pearson(z: np.ndarray) -> float:
-    """Return Pearson's statistic as R's nortest computes it, by counting."""
+    """Return Pearson's chi-square statistic per degree of freedom, with the classes of R's nortest."""
     k = int(np.ceil(2 * z.size ** (2 / 5)))
     edges = stats.norm.ppf(np.arange(k + 1) / k, z.mean(), z.std(ddof=1))
     counts = [np.count_nonzero((z >= a) & (z < b)) for a, b in itertools.pairwise(edges)]

@@ -35,7 +35,10 @@ spreads = st.floats(0.05, 3.0)
 
 
 def skewed_column(family, seed, n, spread):
-    """Return a skewed column: positive for Box-Cox; of both signs or of one for Yeo-Johnson."""
+    """Return n skewed values: lognormal for Box-Cox, for Yeo-Johnson lognormal minus 0, 0.3 or 1 (chosen at random).
+
+    `spread` is the standard deviation of the logs.
+    """
     rng = np.random.default_rng(seed)
     x = np.exp(spread * rng.normal(size=n))
     return x if family == "box-cox" else x - rng.choice([0.0, 1.0, 0.3])
@@ -397,7 +400,7 @@ def test_every_public_name_is_documented():
 
 
 def hard_fit(**options):
-    """Return columns, and their fit, whose results hold huge and negative numbers, NaN, and large factors."""
+    """Return a matrix and its Box-Cox fit. Results include NaN, large factors, and huge and negative numbers."""
     x = np.column_stack(
         [[0.1, 0.1, 0.1, 0.101], [3.0, 5.0, 7.0, 1.0], [2.0] * 4, [np.nan] * 4, [1e-300, 1.0, 1e300, 2.0]]
     )
@@ -495,7 +498,7 @@ def test_pickles_are_small():
 
 
 def longdouble_nll(family, lmbda, x, weight=None):
-    """Return n g(lambda) by the textbook formula."""
+    """Return the weighted negative log-likelihood, maximised over mean and scale, without constants, in long double."""
     x = np.asarray(x, dtype=np.longdouble)
     weight = np.ones(x.size, dtype=np.longdouble) if weight is None else np.asarray(weight, dtype=np.longdouble)
     lam = np.longdouble(lmbda)
@@ -572,8 +575,8 @@ def test_intervals_nest_and_shrink_to_the_estimate():
 def test_interval_ends_hold_where_the_profile_is_nearly_flat():
     """The ends of an interval are accurate although the profile g is nearly flat next to one of them.
 
-    Up to constants, g is log(sinh(u)/u) - (2p - 1) u, where u = lambda delta/2 and p is the fraction of the weight on a
-    value.
+    For two values a and b, g(lambda) = log(sinh(u)/u) - (2p - 1) u up to constants. Here u = lambda ln(a/b)/2, and p is
+    the weight of a as a fraction of the total.
     """
     x, weight = np.array([13.40905732, 11.74807425]), np.array([1.46905760e-11, 4.87692408e-03])
     half, share = np.log(x[0] / x[1]) / 2.0, weight[0] / weight.sum()
@@ -610,7 +613,7 @@ def assert_forgotten(fit):
 @pytest.mark.parametrize("ymax", [6.0, 50.0, 1e6, 1e150, None])
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 def test_skipping_bounds_far_from_the_limit_changes_no_bit(monkeypatch, family, ymax):
-    """Computing the bound of every column gives the same fits."""
+    """Fits are compared with fits for which the bound on lambda is computed for every column."""
     rng = np.random.default_rng(9)
     power = rng.choice([0.5, -0.5, 0.2], 40)
     x = 10.0 ** rng.uniform(-2.0, 2.0, 40) * (1.0 + 0.1 * rng.normal(size=(60, 40))) ** power
@@ -703,7 +706,7 @@ def test_a_given_lambda_is_used_unchanged(family, lmbda):
 
 
 def test_columns_without_a_given_lambda_are_fitted():
-    """Columns whose lambda is NaN are fitted, with the same bits as if none were given."""
+    """Columns with NaN in `lmbda` are fitted. The results are bit-identical to those without `lmbda`."""
     x = columns_of_all_spreads(p=4)
     free = pk.fit(x)
     fit = pk.fit(x, lmbda=[np.nan, 0.5, np.nan, 2.0])
@@ -718,7 +721,7 @@ def test_columns_without_a_given_lambda_are_fitted():
 @pytest.mark.parametrize("ymax", [1e3, 1e10, 1e300, np.finfo(np.float64).max])
 @both_families
 def test_ymax_bounds_only_columns_that_exceed_it(family, ymax):
-    """|psi| <= ymax holds on the data, and columns for which the limit is not active are unchanged."""
+    """On the data |psi| <= ymax, and columns that satisfy this without the limit have unchanged fits."""
     x = np.column_stack([[10.0, 10.0, 10.0, 9.9], [1.0, 2.0, 3.0, 5.0], [0.1, 0.1, 0.1, 0.101]])
     free, fit = pk.fit(x, family), pk.fit(x, family, ymax=ymax)
     raw = pk.fit(x, family, standardize=False, lmbda=fit.lmbda).transform(x)
@@ -883,7 +886,7 @@ def test_choices_are_named(options, message):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_standardized_values_decrease_by_rounding_only(seed):
-    """z may decrease by 8 units in the last place of z, or of its largest term, as docs/accuracy.rst says."""
+    """Scores of sorted values may decrease by 8 ulp of z or of the largest term of z (docs/accuracy.rst)."""
     rng = np.random.default_rng(seed)
     values = rng.lognormal(-6.0, 1.0, 200) * rng.choice([-1.0, 1.0])
     x = np.sort(np.r_[np.linspace(0.5, 4.0, 800) * 2.0**-53 * np.sign(values[0]), values])

@@ -22,7 +22,7 @@ RNG = np.random.default_rng(20261124)
 
 
 def panel(n_groups=12, longest=60, p=2, seed=0):
-    """Return groups of different lengths with shuffled rows: the values, and each row's group number."""
+    """Return groups of 5 or more, but fewer than `longest` rows in random order: (n, p) values and n group numbers."""
     rng = np.random.default_rng(seed)
     codes = rng.permutation(np.repeat(np.arange(n_groups), rng.integers(5, longest, n_groups)))
     return rng.lognormal(size=(codes.size, p)) * (1 + codes[:, None]), codes
@@ -579,7 +579,10 @@ def test_inverse_mean_uses_the_group_of_each_row():
 
 
 def lambdas_of_groups(n, tau, seed=0, n_groups=200):
-    """Return groups of n rows that are normal after Box-Cox, with lambdas drawn from N(0.3, tau**2)."""
+    """Return groups of n rows that are normal after Box-Cox: values, group numbers, and the true lambda of each group.
+
+    The lambdas are drawn from N(0.3, tau**2).
+    """
     rng = np.random.default_rng(seed)
     truth = 0.3 + tau * rng.normal(size=n_groups)
     y = 5.0 + 0.5 * rng.normal(size=(n_groups, n))

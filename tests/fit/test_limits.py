@@ -1,4 +1,4 @@
-"""Fits of columns in which some cells are only known to lie in an interval, against likelihoods by SciPy."""
+"""Fits of columns with censored cells, compared with likelihoods computed by SciPy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,21 @@ def psi(lmbda: float, x: Any, family: str) -> FloatArray:
 def minus_log_likelihood(
     parameters: Any, x: FloatArray, low: FloatArray, high: FloatArray, weight: FloatArray, family: str
 ) -> float:
-    """Return minus the log-likelihood at (lambda, mean, ln sd): of values x, or of intervals where x is NaN."""
+    """Return minus the log-likelihood of a column with censored cells.
+
+    Parameters
+    ----------
+    parameters : sequence of 3 float
+        Lambda, mean and log of the standard deviation.
+    x : (n,) ndarray
+        The values; NaN where a cell is only known to lie between `low` and `high`.
+    low, high : (n,) ndarray
+        Ends of the intervals, used where x is NaN. An end that is not finite is open.
+    weight : (n,) ndarray
+        Weights of the cells.
+    family : str
+        "box-cox" or "yeo-johnson".
+    """
     lmbda, mean, log_sd = parameters
     sd, is_value = np.exp(log_sd), ~np.isnan(x)
     logs = np.log(x) if family == "box-cox" else np.sign(x) * np.log1p(np.abs(x))
@@ -49,7 +63,10 @@ def minus_log_likelihood(
 def check_maximum(
     fit: pk.PowerFit, x: FloatArray, low: FloatArray, high: FloatArray, weight: FloatArray | None = None
 ) -> None:
-    """Check that no nearby parameters have a higher likelihood, and check the curvature by finite differences."""
+    """Check that a fit of one column maximises the likelihood, and check its information by finite differences.
+
+    Other arguments are as in `minus_log_likelihood`. The weights are 1 by default.
+    """
     given = (x, low, high, np.ones(x.size) if weight is None else weight, fit.families[0])
     best = np.array([fit.lmbda[0], fit.loc[0], np.log(fit.scale[0])])
     found = optimize.minimize(minus_log_likelihood, best, given, method="Nelder-Mead", options={"xatol": 1e-7})
@@ -409,7 +426,10 @@ def test_too_few_observed_values_have_a_status(n_observed: int) -> None:
 
 
 def transform_complex(x: FloatArray, lmbda: complex, family: str) -> Any:
-    """Transform values of magnitude above 1e-3 at a complex lambda close to a real number other than 0 and 2."""
+    """Return the power transform of x at a complex lambda.
+
+    The formula is accurate only if |x| > 1e-3 and lambda is close to a real number other than 0 and 2.
+    """
     if family == "box-cox":
         return (np.exp(lmbda * np.log(x)) - 1.0) / lmbda
     m, sign = np.where(x < 0.0, 2.0 - lmbda, lmbda), np.where(x < 0.0, -1.0, 1.0)
@@ -548,7 +568,7 @@ def test_intervals_with_one_end_far_out_keep_the_digits_of_the_other() -> None:
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.filterwarnings("ignore:column 0:UserWarning")
 def test_searches_of_hostile_columns_end(family: str) -> None:
-    """Fits of subnormal, huge, nearly constant and tied values, with limits at any quantile, need few evaluations."""
+    """Few evaluations suffice for subnormal, huge, nearly constant and tied values, with a limit at any quantile."""
     rng = np.random.default_rng(5)
     units = (1.0, 1e-310, 1e300, 1e-30)
     evaluations = []

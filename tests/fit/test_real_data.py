@@ -65,7 +65,7 @@ def load(name: str) -> np.ndarray:
 
 @cache
 def load_and_fit(name: str, family: str) -> tuple[np.ndarray, PowerFit]:
-    """Return the columns inside the domain of the family, and their fit."""
+    """Return the columns of a data set that lie inside the domain of the family, as a matrix, and their fit."""
     X = load(name)
     if family == "box-cox":
         with np.errstate(invalid="ignore"):
@@ -77,7 +77,7 @@ def load_and_fit(name: str, family: str) -> tuple[np.ndarray, PowerFit]:
 
 
 def columns(X: np.ndarray, fit: PowerFit) -> list[int]:
-    """Return the values of the columns that were fitted."""
+    """Return the indices of the columns that have been fitted without a warning."""
     return [j for j in range(X.shape[1]) if fit.status[j] == Status.OK]
 
 
@@ -97,9 +97,10 @@ def test_all_columns_are_fitted_but_constant_ones(name: str, family: str) -> Non
 @pytest.mark.slow
 @every_case
 def test_lambda_is_where_the_score_changes_sign(name: str, family: str) -> None:
-    """The score in long double changes sign within the larger of two distances from lambda.
+    """The score in long double has opposite signs at lambda - d and lambda + d.
 
-    They are 1e-12 (relative if |lambda| > 1), and ten times the effect on lambda of changes of the data by half an ulp.
+    The distance d is the larger of two tolerances: 1e-12 (relative if |lambda| > 1), and ten times the change of lambda
+    when the data change by half an ulp.
     """
     X, fit = load_and_fit(name, family)
     rng = np.random.default_rng(0)

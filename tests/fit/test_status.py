@@ -79,7 +79,10 @@ def test_robust_fits_of_three_values_warn(estimator):
 
 
 def test_a_bound_does_not_hide_that_a_tail_was_kept():
-    """If both statuses apply, TAIL_KEPT is reported: the user requested the bound, but not a doubtful fit."""
+    """If both statuses apply, TAIL_KEPT is reported.
+
+    The user requested the bound, whereas TAIL_KEPT says that the fit is doubtful.
+    """
     z = np.random.default_rng(3).normal(size=400)
     z[:60] = -12.0
     asked = {"family": "box-cox", "estimator": pk.AdaptiveRewML(n_reweight=2, adaptive_cutoff=False, rectify="one")}

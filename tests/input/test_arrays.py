@@ -26,7 +26,7 @@ REAL_DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4
 
 
 def lazily(module: str, build: Callable[[Any], Any]) -> Callable[[], Any]:
-    """Return a case that `build` makes from a library, `module`, which need not be installed."""
+    """Return a function that builds a test case from a library, or skips the test if `module` is not installed."""
     return lambda: build(pytest.importorskip(module))
 
 
@@ -255,7 +255,7 @@ def test_no_data_frame_library_is_imported() -> None:
 
 
 class FromElsewhere:
-    """An object that claims to belong to a library, and must not be converted to an array."""
+    """An object that claims to be of another library's type. It must not be converted to an array."""
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise AssertionError("materialised")

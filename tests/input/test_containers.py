@@ -89,7 +89,7 @@ def test_other_columns_stay_beside_fitted_ones_of_every_label() -> None:
 
 
 def with_both(kind: str) -> Any:
-    """Return a column with NaN in row 2 and null in row 3."""
+    """Return a column of six values, NaN in row 2 and null in row 3, in a table of the library that `kind` names."""
     values, null = np.array([1.0, 2.0, np.nan, 0.0, 5.0, 7.0]), np.arange(6) == 3
     if kind == "polars":
         return pl.DataFrame({"a": [1.0, 2.0, float("nan"), None, 5.0, 7.0]})

@@ -10,7 +10,7 @@ from powerkern._input.foreign import is_instance_by_name, library
 
 
 def fake(module: str, *names: str):
-    """Return an object whose class and base classes have these names and this module."""
+    """Return an instance of a class called names[0] that derives from names[1], and so on; all are in `module`."""
     base: type = object
     for name in reversed(names):
         base = type(name, (base,), {"__module__": module})

@@ -45,7 +45,7 @@ REQUEST = SERVER.request
 
 
 def in_one(function: Callable[..., Any], merge: Callable[..., Any]) -> Any:
-    """Apply a function to one chunk, as map and reduce would."""
+    """Apply `function` to the whole data as one chunk, in place of an engine's map and reduce."""
     return function(X)
 
 
@@ -332,7 +332,7 @@ def test_hostile_arguments_raise_documented_errors_only(call):
 
 
 def as_text(value: Any) -> str:
-    """Return a table with this value in its cells, as CSV text."""
+    """Return CSV text with columns a and b; its rows are a matrix `value` or repeat another `value` in each cell."""
     rows = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 2 else [[value, value]] * 3
     file = io.StringIO()
     csv.writer(file).writerows([["a", "b"], *rows])

@@ -82,7 +82,7 @@ def test_errors_from_inside_are_as_they_are():
 
 
 def list_functions():
-    """Return all functions of the modules of the package that are loaded, also methods and private functions."""
+    """Return all functions in the loaded modules of the package, including methods and private functions."""
     for name in MODULES:
         importlib.import_module(f"powerkern.{name}")
     found = {}
@@ -99,7 +99,7 @@ def list_functions():
 
 
 def test_nothing_shows_its_progress_unless_asked():
-    """The functions inside the package do not, either."""
+    """The default of `progress` is False in every function, public or private."""
     defaults = {
         place: {name: each.default for name, each in inspect.signature(function).parameters.items()}
         for place, function in list_functions().items()

@@ -102,9 +102,10 @@ def test_reading_imports_nothing():
 
 
 def test_a_fork_waits_for_the_import():
-    """The parent holds the lock only during the import, so the child can acquire it.
+    """The parent process holds the lock only during the import, so the child process can acquire it.
 
-    It runs in a separate process, because Python warns about forks of the tests' process, which has other threads.
+    The test forks in a separate process, because Python warns about a fork of pytest's process, which has other
+    threads.
     """
     code = ["-W", "ignore", "-c", FORKED_AFTER_THE_IMPORT]
     assert subprocess.run([sys.executable, *code], timeout=300, check=False).returncode == 0

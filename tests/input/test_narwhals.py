@@ -33,7 +33,7 @@ frames = pytest.mark.parametrize("kind", FRAMES)
 
 
 class Stream:
-    """An object that only exports Arrow data; with `once`, it can be read a single time."""
+    """An object whose only interface is the export of Arrow data. With `once`, a second export fails."""
 
     def __init__(self, data, once=False):
         self._data, self._once = data, once

@@ -1,4 +1,4 @@
-"""All interfaces agree on what is a number: they reject the same input, and masked values are missing."""
+"""All interfaces accept the same input as numbers, and treat masked values as missing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TRANSFORMER = estimators.PowerTransformer().fit(ROWS)
 
 
 def series(X):
-    """Return the single column as a series."""
+    """Return the single column of X as a vector: a Series of a data frame, an array or a list."""
     if hasattr(X, "columns"):
         return X["a"]
     return [row[0] for row in X] if isinstance(X, list) else X[:, 0]

@@ -22,7 +22,11 @@ from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 
 class Surface:
-    """A function of two lambdas in place of a likelihood: the sum of a function of each, in rotated coordinates."""
+    """A stand-in for a joint likelihood of two lambdas.
+
+    It is the sum of f over the two coordinates of the lambdas rotated by `angle`. `df` and `d2f` are the derivatives of
+    f; all three take an array of two coordinates. Evaluation raises `Singular` where `singular(lmbda)` is true.
+    """
 
     def __init__(self, f, df, d2f, angle=0.3, singular=lambda x: False):
         self._functions, self._singular = (f, df, d2f), singular
@@ -186,7 +190,21 @@ def test_profile_intervals_end_where_the_profile_has_fallen():
 
 
 def plain_likelihood(X, lmbda, family, weight, covariates):
-    """Return the joint negative log-likelihood per observation by its definition, up to its constant."""
+    """Return the joint negative log-likelihood per observation by its definition, up to an additive constant.
+
+    Parameters
+    ----------
+    X : (n, p) ndarray
+        The responses.
+    lmbda : (p,) ndarray
+        Their lambdas.
+    family : int
+        BOX_COX or YEO_JOHNSON.
+    weight : (n,) ndarray or None
+        Weights of the rows.
+    covariates : (n, k) ndarray
+        The covariates, including a column of ones for an intercept.
+    """
     w = np.ones(len(X)) if weight is None else weight
     w = w / w.sum()
     psi = special.boxcox if family == BOX_COX else yeo_johnson

@@ -21,7 +21,11 @@ CENSORED = np.fmax(SAMPLE, LOD)
 
 
 def positions_by_definition(values: list[float], is_below: list[bool]) -> list[Fraction]:
-    """Return the plotting positions of values and limits in exact fractions, from conditional probabilities."""
+    """Return the plotting positions of the observed values, in order of appearance, as exact fractions.
+
+    They follow from the conditional probabilities between limits. Where `is_below` is true, the entry of `values` is a
+    limit, and the observation lies below it.
+    """
     limits = sorted({value for value, below in zip(values, is_below, strict=True) if below})
     observed = [value for value, below in zip(values, is_below, strict=True) if not below]
     less = {np.inf: Fraction(1), -np.inf: Fraction(0)}  # probability of values below each limit
@@ -41,7 +45,7 @@ def positions_by_definition(values: list[float], is_below: list[bool]) -> list[F
 
 
 def test_positions_agree_with_a_calculation_by_hand() -> None:
-    """For the cells <1, <1, 2, <3, 4 and 5, the estimated fractions above 3 and above 1 are 1/3 and 5/9."""
+    """For the cells <1, <1, 2, <3, 4 and 5, the values 2, 4 and 5 have positions 5/9, 7/9 and 8/9."""
     values, below = np.array([1.0, 1.0, 2.0, 3.0, 4.0, 5.0]), np.array([True, True, False, True, False, False])
     assert censored_positions(values, below) == pytest.approx([5 / 9, 7 / 9, 8 / 9], abs=1e-15)
 
@@ -63,7 +67,11 @@ def test_positions_are_those_of_the_definition(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_limits_are_exceeded_with_the_probabilities_of_kaplan_and_meier(seed: int) -> None:
-    """The largest position below a limit, and the smallest above, enclose the probability of values below it."""
+    """The smallest position above each limit is compared with the Kaplan-Meier probability of values below the limit.
+
+    Positions divide the probability between two adjacent limits into n + 1 equal steps, where n is the number of
+    observed values between the limits.
+    """
     rng = np.random.default_rng(seed)
     x, limit = rng.random(200), rng.choice([0.2, 0.3, 0.5], 200)
     below = x < limit
@@ -80,7 +88,7 @@ def test_limits_are_exceeded_with_the_probabilities_of_kaplan_and_meier(seed: in
 
 
 def draw_after(*arguments: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points after the transform of a QQ plot."""
+    """Draw a QQ plot; return the normal scores and the transformed values of the points in its second panel."""
     x, y = qq_plot(*arguments, **options).lines[1].get_data()
     return np.asarray(x), np.asarray(y)
 

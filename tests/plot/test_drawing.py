@@ -118,7 +118,12 @@ def overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 
 def candidate_boxes(point, width: float, height: float, unit: float) -> list[tuple[float, ...]]:
-    """Return the boxes around a point by increasing distance: upper right, lower right, left ones, then the axes."""
+    """Return the boxes (left, bottom, right, top) in which a label of `point` may be drawn, in order of preference.
+
+    They are sorted by distance and then by direction: diagonals first, upper right before lower right before the left
+    ones, then along the axes. `width` and `height` are the size of the label and `unit` is the length of a point, in
+    pixels.
+    """
     boxes = []
     for distance in (3.0, 10.0, 20.0, 35.0, 55.0, 80.0):
         for degrees in (45, 315, 135, 225, 0, 90, 270, 180):
@@ -132,7 +137,7 @@ def candidate_boxes(point, width: float, height: float, unit: float) -> list[tup
 
 @pytest.mark.parametrize("seed", range(4))
 def test_labels_take_the_nearest_free_places(seed):
-    """Overlaps of labels and legend count most, then leaving the axes, then covering points."""
+    """Overlaps of labels and legend are avoided first, then leaving the axes, then covering points."""
     rng = np.random.default_rng(seed)
     ax = empty_axes(3.0, 2.5)
     points = np.concatenate([rng.random((8, 2)), 0.05 * rng.random((6, 2)) + [0.9, 0.9]])

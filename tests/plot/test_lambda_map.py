@@ -11,7 +11,7 @@ from powerkern.plot import lambda_map
 
 
 def marks_of(ax):
-    """Return the positions of the marks of a map, and the scores in their labels."""
+    """Return ``{label: (x, y, score)}`` of the marks of a map; their texts end with the score."""
     return {
         line.get_label().split(":")[0]: (*np.ravel(line.get_data()), float(line.get_label().split(":")[1]))
         for line in ax.lines
@@ -62,7 +62,7 @@ def test_lambda_map_rejects_invalid_tables(scores, lmbdas, message):
     ],
 )
 def test_a_restricted_search_without_a_score_has_no_mark(scores, marked):
-    """Without scores of equal lambdas nothing is spherical; without those of a lambda of 1, nothing is diagonal."""
+    """There is no spherical mark if all scores of equal lambdas are NaN, and no diagonal one without those of lambda = 1."""
     found = marks_of(lambda_map(scores, [[0.0, 1.0], [0.0, 1.0]]))
     assert found.keys() == marked.keys()
     for name, values in marked.items():

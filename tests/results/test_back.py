@@ -27,9 +27,11 @@ def end_of(lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, zero: mpmath.mpf
     """Return the upper limit of the integral over one branch of the inverse transform.
 
     The limit is infinite for lambda >= 0 and the end of the range of psi for lambda < -1. For other lambdas the
-    integral diverges at the end of the range. The limit is then the last minimum of inverse times density before that
-    end, or NaN if there is no minimum. The limit and `zero`, the image of the point where the branches meet, are in
-    units of `sd` from `mean`.
+    integral diverges at the end of the range. The limit is then the last minimum of the integrand, inverse times
+    density, before that end, or NaN if there is no minimum.
+
+    `mean` and `sd` describe the normal distribution on the scale of psi. The limit and `zero`, the image of the point
+    where the branches meet, are standardised: they are in units of `sd`, relative to `mean`.
     """
     if lmbda >= 0:
         return mpmath.inf
@@ -41,7 +43,10 @@ def end_of(lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, zero: mpmath.mpf
 
 
 def tail(lmbda: mpmath.mpf, sd: mpmath.mpf, end: mpmath.mpf, near: mpmath.mpf) -> mpmath.mpf:
-    """Integrate ``(1 + lambda y)**(1/lambda)`` times the normal density from `near` to the pole `end` (lambda < -1)."""
+    """Integrate ``(1 + lambda y)**(1/lambda)`` times the normal density of t from `near` to the pole at `end`; lambda < -1.
+
+    Here y = mean + sd t, and ``1 + lambda y`` is 0 at t = `end`.
+    """
     k = -1 / lmbda
     longest = (end - near) ** (1 - k)
     inner = mpmath.quad(lambda w: mpmath.npdf(end - w ** (1 / (1 - k))), mpmath.linspace(0, longest, 5))
@@ -51,7 +56,11 @@ def tail(lmbda: mpmath.mpf, sd: mpmath.mpf, end: mpmath.mpf, near: mpmath.mpf) -
 def side(
     lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, start: mpmath.mpf, end: mpmath.mpf, offset: int
 ) -> mpmath.mpf:
-    """Integrate (inverse - offset) times the normal density from `start` to `end`, for one branch of the inverse."""
+    """Integrate (inverse - offset) times the normal density over one branch of the inverse transform.
+
+    `mean` and `sd` describe the normal distribution on the scale of psi. `start` and `end` are standardised, as in
+    `end_of`.
+    """
     stop = min(end, mpmath.mpf(30))
     if start >= stop:
         return mpmath.mpf(0)
@@ -109,7 +118,7 @@ def test_means_are_the_integral_inside_the_range(family: str, lmbda: float) -> N
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_means_for_lambda_1_over_k_are_truncated_moments(k: int) -> None:
-    """For lambda = 1/k, E (1 + y/k)**k above y = -k follows from the recursion of truncated normal moments."""
+    """For lambda = 1/k, the mean of (1 + y/k)**k over y > -k follows from the recursion for truncated normal moments."""
     m, s = np.linspace(-3.0, 3.0, 7), 0.7
     a = (-k - m) / s
     density, above = np.exp(-0.5 * a * a) / np.sqrt(2.0 * np.pi), special.ndtr(-a)

@@ -32,7 +32,7 @@ def values_of(n, p=3):
 
 
 def figures(result):
-    """Flatten a result to the numbers and texts in it."""
+    """Return the arrays in a result: kernel rows of a fit, columns of a summary, or the parts of a tuple."""
     if isinstance(result, Summary):
         return [np.asarray(entry) for entry in result.to_dict().values()]
     if isinstance(result, pk.PowerFit):
@@ -53,7 +53,7 @@ def attributes_of(fit):
 
 
 def methods_of(fit):
-    """Return, by name, calls of all methods that a fit can answer from the data that it refers to."""
+    """Return, keyed by name, functions of no argument that call the methods of a fit on its stored data."""
     calls = {}
     for name, method in attributes_of(fit).items():
         if not inspect.ismethod(method):
@@ -267,7 +267,7 @@ def test_a_change_affects_only_its_column():
 
 
 def test_exchanged_rows_are_detected_as_a_change():
-    """An exchange of values among weighted rows is detected, even if it preserves position-weighted sums."""
+    """Weighted rows exchange their values. Position-weighted sums stay the same, but the change is detected."""
     X = np.repeat([[1.0], [2.0], [2.0], [1.0]], LARGE, axis=0)
     fit = pk.fit(X, sample_weight=np.arange(1.0, len(X) + 1.0))
     X[:] = 3.0 - X

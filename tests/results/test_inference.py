@@ -39,7 +39,7 @@ def mixed(family: str) -> np.ndarray:
 
 @pytest.fixture
 def car() -> list[list]:
-    """Return lambda, standard error, rounded power and interval of every lambda that car estimated."""
+    """Return [name, lambda, standard error, rounded power, interval ends] of every lambda that car estimated."""
     reference = read_reference("regression.json")
     one = [
         [r[k] for k in ("name", "lambda", "se", "rounded", "wald_low", "wald_high")] for r in reference["univariate"]

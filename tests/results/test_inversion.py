@@ -1,4 +1,4 @@
-"""Ranges and positions of results in matrices of any layout, and the ends of the range of a transform."""
+"""Helpers for results: minima and positions of true cells in any memory layout, ranges of psi, and random draws."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_positions_of_a_mask_are_numpys(n: int, p: int, order: str) -> None:
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("sign", [1.0, -1.0, 0.0])
 def test_the_range_of_a_transform_ends_where_the_formula_says(family: str, sign: float) -> None:
-    """For positive, negative and mixed columns: psi tends to -1/lambda, and under Yeo-Johnson to 1/(2 - lambda)."""
+    """The ends of the range of psi are -1/lambda and, under Yeo-Johnson, 1/(2 - lambda), for columns of any sign."""
     if family == "box-cox" and sign < 1.0:
         return
     lambdas = np.array([-1.5, -0.25, 0.0, 0.5, 1.0, 2.0, 2.5, 4.0])
@@ -165,7 +165,7 @@ def test_errors_of_round_trips_do_not_depend_on_the_unit(family: str, standardiz
 @pytest.mark.parametrize("exponent", [0.5, 2.0, 1e-3])
 @pytest.mark.parametrize("end", [-1e9, -30.0, -1.0, 0.0, 1.0, 30.0, 1e9])
 def test_the_product_of_value_and_density_is_largest_at_the_peak(exponent: float, end: float) -> None:
-    """The derivative of ln(t - end)/m - t**2/2 is 0 there."""
+    """The peak of (t - end)**(1/m) exp(-t**2/2) solves 1/(m (t - end)) = t, where m is the exponent of the branch."""
     one = np.ones(1)
     branch = _PsiBranch(exponent * one, end * one, 0.0 * one, 0.0 * one, 0.0 * one, one)
     found = _integration_range(branch, np.zeros((1, 1)), np.ones((1, 1)), np.full(1, np.nan))

@@ -33,7 +33,7 @@ def text_of(family: str = "box-cox", estimator: str = "mle", standardize: bool =
 
 
 def changed(field: str, value: Any) -> str:
-    """Return the text of a fit in which `field` of the first column is replaced by `value`."""
+    """Return the JSON text of a fit whose `field` of the first column is replaced by `value`."""
     record = json.loads(text_of())
     record["columns"][field][0] = value
     return json.dumps(record)
@@ -185,7 +185,7 @@ def mutated(text: str, rng: random.Random) -> str:
 
 
 def outcome(call: Callable[[Any], Any], argument: Any) -> Any:
-    """Return the result of a call, or the message of the documented error."""
+    """Return the result of ``call(argument)``, or the message of its ValueError."""
     try:
         return call(argument)
     except ValueError as error:

@@ -25,13 +25,13 @@ def sample(lmbda: float) -> np.ndarray:
 
 
 def far_and_near(lmbda: float, n: int = 4001) -> np.ndarray:
-    """Return values from far below to far above 1, so that digits are lost if the transform can lose any."""
+    """Return n values between e^-60 and e^60, or between e^-r and e^r with r = 50/|lambda| if this is less."""
     reach = min(60.0, 50.0 / max(abs(lmbda), 0.1))
     return np.exp(np.linspace(-reach, reach, n))
 
 
 def round_trip(fit: pk.PowerFit, x: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
-    """Return the values after a round trip, and the limits named in the warning, by "from" and "up to"."""
+    """Return x after transform and inverse, and the ends of the range that the warning names, keyed by "from" and "up to"."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         back = fit.inverse_transform(fit.transform(x))
@@ -41,7 +41,7 @@ def round_trip(fit: pk.PowerFit, x: np.ndarray) -> tuple[np.ndarray, dict[str, f
 
 
 def spread_at_center(family: str, fit: pk.PowerFit) -> float:
-    """Return dx/dz at z = 0, one standard deviation in units of x, with psi' computed to 60 digits."""
+    """Return the derivative dx/dz at the score z = 0. The derivative of psi is computed with 60 digits."""
     center = fit.inverse_transform([0.0])[0]
     with mpmath.workdps(60):
         slope = oracles.power_transform_slope(family, center, fit.lmbda[0])
@@ -56,9 +56,9 @@ def spread_at_center(family: str, fit: pk.PowerFit) -> float:
 def test_a_warning_names_exactly_the_values_that_lose_more_than_the_promise(
     lmbda: float, family: str, sign: float, dtype: str
 ) -> None:
-    """Values outside the range named in the warning have errors within PROMISE.
+    """Values outside the range named in the warning have relative errors within PROMISE[dtype].
 
-    Inside the range, close to its limit, some errors exceed PROMISE/20.
+    Inside the range, close to its limit, some errors exceed a twentieth of it.
     """
     exponent = lmbda if sign > 0.0 else 2.0 - lmbda
     fit = pk.fit((sign * sample(exponent)).astype(dtype), family, lmbda=lmbda)
@@ -88,7 +88,7 @@ def test_a_warning_names_exactly_the_values_that_lose_more_than_the_promise(
 def test_a_column_is_named_once_where_the_centre_itself_loses_digits(
     seed: int, lmbda: float, standardize: bool, dtype: str
 ) -> None:
-    """The transform is flat over half of each wide column; errors outside the named range are within PROMISE."""
+    """The transform is flat over half of each column. Errors outside the named range are within PROMISE[dtype]."""
     rng = np.random.default_rng(seed)
     x = (rng.standard_cauchy(size=60) * 10.0 ** rng.uniform(1, 6)).astype(dtype)
     fit = pk.fit(x, lmbda=lmbda, standardize=standardize)

@@ -25,7 +25,10 @@ def lognormal(n: int, p: int = 3, seed: int = 0) -> np.ndarray:
 
 
 def slow_error(x: np.ndarray, family: str, estimator: str, replicates: int, **options: object) -> float:
-    """Compute the bootstrap standard error by its definition, one replicate at a time."""
+    """Return the bootstrap standard error of lambda by its definition, one replicate at a time.
+
+    `replicates` is their number, and `options` are options of the fits.
+    """
     m = min(x.size, intervals._MOST_ROWS)
     uniform = np.random.default_rng(intervals._SEED).random((replicates, intervals._MOST_ROWS))[:, :m]
     rows = np.floor(uniform * x.size).astype(int)
@@ -105,7 +108,7 @@ def test_errors_are_as_large_as_the_spread_over_samples(family, estimator):
 @pytest.mark.slow
 @families
 def test_intervals_have_nearly_nominal_coverage(family):
-    """Intervals cover the lambda of a long column nearly as often as the nominal level (results: report_coverage)."""
+    """Intervals of 300 columns of 50 rows cover the lambda of a column of 20,001 normal quantiles about as often as stated."""
     y = np.random.default_rng(3).normal(size=(50, 300))
     X, long = y, ndtri((np.arange(20_001) + 0.5) / 20_001)
     if family == "box-cox":
@@ -173,7 +176,7 @@ def test_summary_has_errors_and_intervals():
 
 
 def test_equal_weights_below_one_do_not_change_standard_errors():
-    """Relative weights count as many observations as there are values, whatever their unit."""
+    """Weights of 0.1 give the errors of no weights: relative weights count one observation per value, whatever their unit."""
     X = lognormal(40, 1)
     plain, weighted = fit_quietly(X), fit_quietly(X, sample_weight=np.full(40, 0.1))
     assert_allclose(weighted.standard_error(replicates=20), plain.standard_error(replicates=20), rtol=1e-9)

@@ -33,7 +33,10 @@ BYTES = {
 
 
 def one_sentence(error):
-    """Return the message of an error, which must be one line, without its prefix "server: "."""
+    """Return the message of an error. It must be one line; a prefix "server: " is removed.
+
+    `error` is the ``ExceptionInfo`` of `pytest.raises`.
+    """
     text = str(error.value)
     assert "\n" not in text
     return text.removeprefix("server: ")
@@ -123,7 +126,7 @@ def test_texts_of_this_release_have_version_1(kind):
 
 @pytest.mark.parametrize("kind", BYTES)
 def test_bytes_of_this_release_have_layout_1(kind):
-    """The header holds the layout, the lengths of text and payload, and a digest of 16 bytes; then come the two."""
+    """The header holds the layout and the lengths of text and payload, then a digest of 16 bytes, the text and the payload."""
     data = BYTES[kind][0]()
     magic, layout, n_text, n_payload = struct.unpack_from("<4sHIQ", data)
     assert (magic, layout) == (b"PKRN", 1)

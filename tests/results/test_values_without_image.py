@@ -13,7 +13,10 @@ N_FRAMES = 60
 
 
 def _counts(message, kind):
-    """Return the total and the counts by column that a warning gives for this kind of value."""
+    """Return the total count and a dictionary of counts by column that a warning states for a kind of value.
+
+    `kind` is a regular expression for the words after the total. Without such a statement, the result is ``(0, {})``.
+    """
     found = re.search(rf"(\d+) {kind} (?:is|are) [^(]*(\(.*?\))(?:;|$)", message)
     if found is None:
         return 0, {}
@@ -37,7 +40,7 @@ def _fit(*args, **options):
 
 
 def _hostile_column(rng, n, positive):
-    """Return training values of one column of a random kind; other implementations fail on these kinds."""
+    """Return n training values of a random kind, all positive if `positive`. Other implementations fail on these kinds."""
     kinds = [
         lambda: rng.lognormal(sigma=rng.uniform(0.1, 3.0), size=n),
         lambda: rng.standard_cauchy(n),
@@ -60,7 +63,7 @@ def _hostile_column(rng, n, positive):
 
 
 def _hostile_frames(seed):
-    """Return a family, an estimator, a frame to fit and a frame of new rows."""
+    """Return a random case: family, estimator, data frame for the fit, and data frame of new rows for the transform."""
     rng = np.random.default_rng(seed)
     n, p = int(rng.integers(2, 40)), int(rng.integers(1, 6))
     family = str(rng.choice(["yeo-johnson", "box-cox"]))
@@ -314,7 +317,7 @@ def test_values_that_overflow_when_they_are_rescaled_have_the_image_of_the_large
     [("box-cox", -1.0), ("box-cox", 0.0), ("box-cox", 1.5), ("yeo-johnson", -0.5), ("yeo-johnson", 3.0)],
 )
 def test_clipped_inverses_keep_order(family, lmbda, standardize, dtype):
-    """Clipped inverses do not decrease in z, across both ends of the data and the end of psi's range."""
+    """Clipped inverses are nondecreasing in z, for z beyond the images of the data and beyond the end of the range of psi."""
     x = np.random.default_rng(0).lognormal(size=(100, 1)).astype(dtype)
     X = np.hstack([x, 5.0 * x, np.full_like(x, 3.0)])
     fit = _fit(X, family, lmbda=[lmbda, lmbda, 1.0], standardize=standardize)
@@ -354,7 +357,7 @@ def test_clipped_inverses_pass_infinite_values_of_a_fit_that_keeps_them():
 @pytest.mark.parametrize("infinite", ["raise", "missing", "keep"])
 @pytest.mark.parametrize("out_of_range", ["raise", "nan", "clip"])
 def test_data_are_overwritten_whole_or_not_at_all(out_of_range, infinite, dtype, order):
-    """If the last cell, which is transformed last, raises an error, no cell of the data is overwritten."""
+    """An error in the last cell, which is transformed last, leaves all cells of the data unchanged."""
     train = np.random.default_rng(0).lognormal(size=(200, 3)).astype(dtype)
     fit = pk.fit(train, "box-cox")
     for wrong in (np.inf, -1.0):
