@@ -178,7 +178,7 @@ class Mutator(ast.NodeVisitor):
         self.mutants.append(mutant)
 
     def _swap_operator(self, kind: str, left: ast.expr, right: ast.expr, operator: str, *others: str) -> None:
-        """Replace the operator between two operands, which may be in parentheses."""
+        """Add a mutant for each of `others` in place of `operator`, between the operands `left` and `right`."""
         begin = self._stop(left)
         gap = self.source[begin : self._start(right)].decode()
         match = re.search(r"\s+".join(map(re.escape, operator.split())), gap)
@@ -298,7 +298,10 @@ def _one_line(text: str) -> str:
 
 
 def find_candidates(path: str, source: bytes) -> list[Mutant]:
-    """Return every candidate of a module, including some that are not valid Python or change nothing."""
+    """Return every candidate of a module, including those that are not valid Python or change nothing.
+
+    `changes_code` tells these apart.
+    """
     mutator = Mutator(path, source)
     mutator.visit(ast.parse(source))
     return sorted(mutator.mutants, key=lambda mutant: (mutant.start, mutant.replacement))
@@ -325,10 +328,10 @@ def find_modules(only: Sequence[str] = ()) -> list[str]:
 
 
 def draw(seed: int, number: int, modules: Iterable[str]) -> list[Mutant]:
-    """Draw mutants from all of these modules, without replacement.
+    """Draw `number` mutants from all of these modules, without replacement.
 
     Each draw picks a module with probability proportional to its number of lines, and then one mutant of this module.
-    To list the mutants of all modules beforehand would take minutes.
+    Listing the mutants of all modules beforehand would take minutes.
     """
     sources = {path: (ROOT / path).read_bytes() for path in modules}
     paths = list(sources)
@@ -490,7 +493,7 @@ def judge(tree: Path, mutant: Mutant, limit: float, lines: TestedLines | None) -
 
 
 def confirm(tree: Path, mutant: Mutant, failure: str, limit: float) -> tuple[Verdict, str]:
-    """Run the failed test, then its file, on the original code; the verdict is "killed" if either run passes."""
+    """Run the failed test, then its file, on the original code; return "killed" if either run passes there."""
     file = failure.split("::")[0]
     if not (tree / file).is_file():
         return "undecided", f"no test is to blame: {failure}"

@@ -377,7 +377,11 @@ def test_a_cluster_of_threads_gives_the_fit_in_memory(distributed):
 
 
 def fatal_at_first(block: np.ndarray, mark: Path, block_id: tuple[int, ...] = ()) -> np.ndarray:
-    """Return the block. Kill the process when it computes block 5 for the second time, which is in the second pass."""
+    """Return the block, but kill the process when block (5, 0) is computed for the second time.
+
+    `mark` is an existing folder, in which each computation of that block creates a file. Fits compute each block once
+    per pass, so the process dies in the second pass; the third computation succeeds.
+    """
     if block_id == (5, 0):
         before = len(list(mark.iterdir()))
         (mark / str(before)).touch()
@@ -389,7 +393,7 @@ def fatal_at_first(block: np.ndarray, mark: Path, block_id: tuple[int, ...] = ()
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_killed_worker_does_not_change_the_fit(distributed, tmp_path):
-    """A worker is killed in the second pass and restarted. Dask recomputes its chunks, and the fit is unchanged."""
+    """A worker is killed in the second pass and restarted. Dask computes the chunks again, and the fit is unchanged."""
     X = skewed_and_tight_with_holes("yeo-johnson")
     D = da.from_array(X, chunks=(100, -1))
     expected = fit(D)

@@ -89,7 +89,7 @@ def _entries(doc: str, title: str = "Parameters") -> dict[str, str]:
 
 
 def _named(reference: str) -> list[Function]:
-    """Return the functions and classes whose name is the last part of a dotted reference."""
+    """Return the functions and classes whose name equals the last part of a dotted reference."""
     return BY_NAME[reference.rpartition(".")[2]]
 
 

@@ -50,7 +50,7 @@ def likelihood_of(
 
 
 def evaluation(likelihood: JointLikelihood, lmbda: Any) -> JointEvaluation:
-    """Return f and its derivatives in the original order of the columns."""
+    """Return the likelihood, its gradient and its Hessian at `lmbda`, in the original order of the columns."""
     f, gradient, hessian = likelihood.evaluate(np.asarray(lmbda)[likelihood.order])
     return JointEvaluation(f, likelihood.restore_order(gradient), likelihood.restore_order(hessian))
 
@@ -630,7 +630,7 @@ def test_a_formula_equals_columns_of_dummies() -> None:
 
 
 class Plain:
-    """A stand-in for the likelihood that evaluates a given function, which returns f, its gradient and its Hessian."""
+    """A stand-in for the likelihood; ``f(lmbda)`` returns value, gradient and Hessian at the first lambda."""
 
     def __init__(self, f: Any) -> None:
         self._f = f

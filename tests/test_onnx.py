@@ -177,7 +177,7 @@ OPERATORS: dict[str, Any] = {
 
 
 class Interpreter:
-    """Evaluates the operators of a graph as it is built."""
+    """An interpreter that evaluates the operators of a graph while the graph is being built."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}

@@ -26,13 +26,13 @@ FITTED = pk.fit(FRAME[["a", "b"]]).transform(FRAME[["a", "b"]])
 
 
 def walk(n: int, freq: str = "D") -> pd.Series:
-    """Return the exponential of a random walk."""
+    """Return the exponential of a random walk of `n` steps, as a series with dates of frequency `freq`."""
     index = pd.date_range("2020-01-01", periods=n, freq=freq)
     return pd.Series(np.exp(3.0 + np.cumsum(RNG.normal(0.0, 0.1, n))), index=index, name="y")
 
 
 def mean_by_sampling(mean: float, sd: float, lmbda: float) -> float:
-    """Return the mean of back-transformed normal values, averaged over 200,000 equally spaced quantile levels."""
+    """Return the mean of inv_boxcox(y, lambda) for y ~ N(mean, sd**2), by averaging over 200,000 quantiles of y."""
     from scipy.special import ndtri
 
     points = ndtri((np.arange(200_000) + 0.5) / 200_000)

@@ -98,7 +98,7 @@ def assert_same(found: pk.PowerFit, expected: pk.PowerFit) -> None:
 
 
 class Counted:
-    """A function that records each call in a folder and returns its argument or, without an argument, `rows`."""
+    """A function that creates a file in `folder` at each call. It returns its argument or, without one, `rows`."""
 
     def __init__(self, folder: Path, rows=None) -> None:
         self.folder, self.rows = folder, rows
@@ -245,7 +245,10 @@ def test_workers_that_die_change_nothing(frame, tmp_path):
 
 
 class Made:
-    """A function that generates random rows and records the peak memory of its process."""
+    """A function of no argument that returns random rows.
+
+    It writes its process's peak memory to a file in `folder`, which is named after the process.
+    """
 
     rows, columns = 100_000, 20
 

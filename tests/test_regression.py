@@ -31,7 +31,10 @@ def simulated(seed, n=200, p=3, k=2):
 
 
 def brute_force(family, lmbda, y, X, weight=None):
-    """Return g = 1/2 ln(RSS/n) - (lambda - 1) mean(J) by NumPy's least squares."""
+    """Return g = 1/2 ln(RSS/n) - (lambda - 1) mean(J) by NumPy's least squares of psi(y) on X.
+
+    RSS is the weighted residual sum of squares, n is the total weight, and J is the log-Jacobian of psi at lambda = 2.
+    """
     w = np.ones(len(y)) if weight is None else weight
     psi = np.array([float(oracles.power_transform(family, v, lmbda)) for v in y])
     root = np.sqrt(w)
@@ -51,7 +54,7 @@ def records():
 
 
 def data_of(record):
-    """Read the response and the covariates of a record."""
+    """Return the response (n,) and the covariates (n, k) of a record of car's fits."""
     if "y" not in record:
         source = make_regression_reference.read_source()["univariate"]
         (record,) = (r for r in source if (r["name"], r["family"]) == (record["name"], record["family"]))
@@ -215,7 +218,7 @@ def test_an_intercept_alone_is_the_fit_of_a_column(family):
 
 
 def two_minima():
-    """Return a response y and two covariates: y**2 and 1/y, each with a little noise."""
+    """Return a response y, whose criterion has two minima, and the two covariates y**2 and 1/y with a little noise."""
     y, rng = np.linspace(1.0, 9.0, 60), np.random.default_rng(0)
     X = np.column_stack([y**2 + 0.02 * rng.normal(size=60), 1.0 / y + 0.001 * rng.normal(size=60)])
     return y, X

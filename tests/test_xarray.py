@@ -44,7 +44,7 @@ def cube(*dims: str, chunks: dict[str, int] | None = None):
 
 
 def assert_labelled_as(actual, expected) -> None:
-    """Check that two labelled arrays are equal except for their values."""
+    """Check that two labelled arrays have equal dimensions, names, attributes, chunks and coordinates."""
     assert (actual.dims, actual.name, actual.attrs, actual.chunks) == (
         expected.dims,
         expected.name,

@@ -192,7 +192,7 @@ def test_ks_distance_refuses_invalid_arguments(call, message):
 
 @pytest.mark.parametrize("given", [False, True])
 def test_mahalanobis_in_blocks_of_rows_is_the_same(monkeypatch, given):
-    """Long computations consist of many blocks, so that they can be interrupted; the result is that of one block."""
+    """Computations are divided into blocks, so that they can be interrupted. Results equal those of one block."""
     rng = np.random.default_rng(4)
     X = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 3)) + 10.0
     X[[3, 250], 1] = np.nan

@@ -62,7 +62,7 @@ def test_lambda_map_rejects_invalid_tables(scores, lmbdas, message):
     ],
 )
 def test_a_restricted_search_without_a_score_has_no_mark(scores, marked):
-    """There is no spherical mark if all scores of equal lambdas are NaN, and no diagonal one without those of lambda = 1."""
+    """Without scores of equal lambdas there is no spherical mark; without scores of lambda = 1, no diagonal one."""
     found = marks_of(lambda_map(scores, [[0.0, 1.0], [0.0, 1.0]]))
     assert found.keys() == marked.keys()
     for name, values in marked.items():

@@ -43,9 +43,9 @@ def end_of(lmbda: mpmath.mpf, mean: mpmath.mpf, sd: mpmath.mpf, zero: mpmath.mpf
 
 
 def tail(lmbda: mpmath.mpf, sd: mpmath.mpf, end: mpmath.mpf, near: mpmath.mpf) -> mpmath.mpf:
-    """Integrate ``(1 + lambda y)**(1/lambda)`` times the normal density of t from `near` to the pole at `end`; lambda < -1.
+    """Integrate ``(1 + lambda y)**(1/lambda)`` times the normal density of t, for lambda < -1.
 
-    Here y = mean + sd t, and ``1 + lambda y`` is 0 at t = `end`.
+    Here y = mean + sd t, and t runs from `near` to the pole `end`, where ``1 + lambda y`` is 0.
     """
     k = -1 / lmbda
     longest = (end - near) ** (1 - k)
@@ -118,7 +118,7 @@ def test_means_are_the_integral_inside_the_range(family: str, lmbda: float) -> N
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_means_for_lambda_1_over_k_are_truncated_moments(k: int) -> None:
-    """For lambda = 1/k, the mean of (1 + y/k)**k over y > -k follows from the recursion for truncated normal moments."""
+    """For lambda = 1/k, the mean of (1 + y/k)**k over y > -k follows from a recursion for truncated moments."""
     m, s = np.linspace(-3.0, 3.0, 7), 0.7
     a = (-k - m) / s
     density, above = np.exp(-0.5 * a * a) / np.sqrt(2.0 * np.pi), special.ndtr(-a)

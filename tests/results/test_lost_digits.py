@@ -31,7 +31,10 @@ def far_and_near(lmbda: float, n: int = 4001) -> np.ndarray:
 
 
 def round_trip(fit: pk.PowerFit, x: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
-    """Return x after transform and inverse, and the ends of the range that the warning names, keyed by "from" and "up to"."""
+    """Return x after transform and inverse, and the ends of the range that the warning names.
+
+    The ends are a dictionary whose keys, "from" and "up to", are the words of the warning.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         back = fit.inverse_transform(fit.transform(x))

@@ -108,7 +108,10 @@ def test_errors_are_as_large_as_the_spread_over_samples(family, estimator):
 @pytest.mark.slow
 @families
 def test_intervals_have_nearly_nominal_coverage(family):
-    """Intervals of 300 columns of 50 rows cover the lambda of a column of 20,001 normal quantiles about as often as stated."""
+    """Intervals cover the lambda of a long column nearly as often as the nominal level.
+
+    There are 300 columns of 50 normal values. The long column consists of 20,001 normal quantiles.
+    """
     y = np.random.default_rng(3).normal(size=(50, 300))
     X, long = y, ndtri((np.arange(20_001) + 0.5) / 20_001)
     if family == "box-cox":
@@ -176,7 +179,7 @@ def test_summary_has_errors_and_intervals():
 
 
 def test_equal_weights_below_one_do_not_change_standard_errors():
-    """Weights of 0.1 give the errors of no weights: relative weights count one observation per value, whatever their unit."""
+    """Weights of 0.1 are relative: they count as one observation per value, and errors equal those without weights."""
     X = lognormal(40, 1)
     plain, weighted = fit_quietly(X), fit_quietly(X, sample_weight=np.full(40, 0.1))
     assert_allclose(weighted.standard_error(replicates=20), plain.standard_error(replicates=20), rtol=1e-9)

@@ -126,7 +126,7 @@ def test_texts_of_this_release_have_version_1(kind):
 
 @pytest.mark.parametrize("kind", BYTES)
 def test_bytes_of_this_release_have_layout_1(kind):
-    """The header holds the layout and the lengths of text and payload, then a digest of 16 bytes, the text and the payload."""
+    """The header holds the layout, the lengths of text and payload, and 16 bytes of digest. Text and payload follow."""
     data = BYTES[kind][0]()
     magic, layout, n_text, n_payload = struct.unpack_from("<4sHIQ", data)
     assert (magic, layout) == (b"PKRN", 1)

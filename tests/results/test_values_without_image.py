@@ -40,7 +40,10 @@ def _fit(*args, **options):
 
 
 def _hostile_column(rng, n, positive):
-    """Return n training values of a random kind, all positive if `positive`. Other implementations fail on these kinds."""
+    """Return n training values of a random kind, with NaN and infinite values; finite ones are positive if `positive`.
+
+    Other implementations fail on these kinds.
+    """
     kinds = [
         lambda: rng.lognormal(sigma=rng.uniform(0.1, 3.0), size=n),
         lambda: rng.standard_cauchy(n),
@@ -317,7 +320,7 @@ def test_values_that_overflow_when_they_are_rescaled_have_the_image_of_the_large
     [("box-cox", -1.0), ("box-cox", 0.0), ("box-cox", 1.5), ("yeo-johnson", -0.5), ("yeo-johnson", 3.0)],
 )
 def test_clipped_inverses_keep_order(family, lmbda, standardize, dtype):
-    """Clipped inverses are nondecreasing in z, for z beyond the images of the data and beyond the end of the range of psi."""
+    """Clipped inverses do not decrease as z grows beyond the ends of the data and of the range of psi."""
     x = np.random.default_rng(0).lognormal(size=(100, 1)).astype(dtype)
     X = np.hstack([x, 5.0 * x, np.full_like(x, 3.0)])
     fit = _fit(X, family, lmbda=[lmbda, lmbda, 1.0], standardize=standardize)

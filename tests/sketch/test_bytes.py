@@ -1,4 +1,4 @@
-"""Forged bytes of sketches: the checksum is right, but no data have these numbers."""
+"""Forged bytes of sketches, with a correct checksum but with numbers that no data have, are rejected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONE_SIGN, BOTH_SIGNS = ROWS, ROWS - 1.0
 
 
 def cell(data: bytes, column: int, entry: int, value: float) -> bytes:
-    """Return the bytes of a range, grid or sketch after setting one entry of one column in its table to `value`."""
+    """Return forged bytes of a range, grid or sketch, whose table has `value` in one entry of one column."""
     width = ranges.N_RANGE if parts_of(data)[0]["format"] == "powerkern.sketch.Range" else grids.N_GRID
     return forged(data, lambda _, payload: struct.pack_into("<d", payload, 8 * (width * column + entry), value))
 
@@ -109,7 +109,7 @@ def test_sketches_whose_first_bin_is_beyond_all_integers() -> None:
 
 
 def fuzzed(rng: np.random.Generator, data: bytes) -> bytes:
-    """Return the payload with some numbers replaced by extreme ones."""
+    """Return the bytes `data` with one to three numbers of the payload replaced by extreme or slightly wrong ones."""
     nasty = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.0, 1e308, -1e308, 5e-324, 2.0**53, 2.0**63, 65536.0, 0.5]
 
     def change(_: dict, payload: bytearray) -> None:

@@ -1,4 +1,4 @@
-"""Error bounds and statuses of robust fits from chunks, by their definitions, for columns of known behaviour."""
+"""Error bounds and statuses of robust fits from chunks, compared with their definitions for stand-in columns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def points_of(lmbda0: float, lmbda: float = np.nan, low: float = np.nan, high: f
 
 
 def column_of(has_cut_off: bool = True, family: int = BOX_COX, **others: Any) -> Any:
-    """Return a column whose cut-offs grow with lambda: low - lambda and high + lambda of the points."""
+    """Return a stand-in for a column whose cut-offs are ``points.low - lambda`` and ``points.high + 2 lambda``.
+
+    `others` are its other attributes.
+    """
 
     def cut(points, lmbda, rule):
         fields = np.zeros(N_CUTOFF_FIELDS)
@@ -65,7 +68,7 @@ def test_without_a_cut_off_the_search_is_uncertain_by_its_tolerance():
 
 @pytest.mark.parametrize(("weighted", "rows", "tolerance"), [(False, 5.0, 2e-5), (True, 5.0, 2e-4), (True, 1.0, 2e-5)])
 def test_searches_of_an_objective_end_at_its_minimum(weighted, rows, tolerance):
-    """The objective has its minimum at 1.02, and the start is 1, both times a factor of 0.5."""
+    """The search starts at lambda = 2, where the scaled lambda (factor 0.5) is 1. The minimum is at 1.02."""
     start = SimpleNamespace(points=points_of(2.0), lmbda=2.0)
     cells = SimpleNamespace(is_one_value=np.array([False, True]), rows=np.array([9.0, rows]))
     column = column_of(True, found_start=start, cells=cells, prestandardizing_factor=lambda points: 0.5)
@@ -143,7 +146,7 @@ def test_the_error_of_a_trimmed_window_is_the_influence_of_its_uncertain_ends():
 
 
 class StartPoints(NamedTuple):
-    """Points of a start, and what `column_of` needs to cut them."""
+    """Points x with weights w of a start. `row` and `options` are unused placeholders."""
 
     x: np.ndarray
     w: np.ndarray
@@ -235,7 +238,7 @@ CELLS = cells_with([2, 4, 3, 1], [0.0, 1.0, 3.0, 5.0], [0.0, 2.0, 3.0, 6.0], [4.
     ],
 )
 def test_ends_of_a_trimmed_window_divide_their_cells(outside, direction, expected):
-    """The unit is 2, so that the cells count 2, 4, 3 and 1."""
+    """The weights of the cells are 4, 8, 6 and 2 in multiples of the unit 2."""
     column = SimpleNamespace(untied_cells=CELLS, unit=2.0)
     found = robust_steps._end_of_window(column, outside, direction)
     assert found == pytest.approx(expected)

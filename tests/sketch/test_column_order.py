@@ -1,4 +1,4 @@
-"""Chunks with the labels of the first chunk in another order are aligned; other labels are rejected."""
+"""Chunks whose columns are in another order than those of the first chunk are aligned; unknown labels are rejected."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ORDERS = [[0, 1, 2], [2, 0, 1], [1, 0, 2], [2, 1, 0]]
 
 
 def chunks_in_order(labels: list[Any], n: int = 700) -> list[Any]:
-    """Return four chunks of columns of different scales, with more rows than a sample has."""
+    """Return four data frames of `n` rows each, with columns of different scales in the order of `labels`."""
     values = np.random.default_rng(3).lognormal(size=(4 * n, 3)) * [1.0, 30.0, 0.01]
     columns = pandas.MultiIndex.from_tuples(labels) if isinstance(labels[0], tuple) else labels
     return [pandas.DataFrame(part, columns=columns) for part in np.array_split(values, 4)]
@@ -194,7 +194,7 @@ def sketches(chunks: list[Any], grid: Any, **options: Any) -> list[Any]:
 
 
 def copied(summary: Any) -> Any:
-    """Return a copy made by way of bytes and pickle."""
+    """Return a copy of a range, grid or sketch, written to bytes, read back and pickled."""
     return pickle.loads(pickle.dumps(type(summary).from_bytes(summary.to_bytes())))
 
 

@@ -19,7 +19,10 @@ ROWS = np.random.default_rng(0).lognormal(size=(80, 2))
 
 
 def forged_range(family: str = "yeo-johnson", **entries: float) -> bool:
-    """Return whether a range stays possible after setting entries of its only column."""
+    """Return whether a range is accepted as possible after entries of its only column are replaced.
+
+    A keyword argument ``NAME=value`` replaces entry ``R_NAME``.
+    """
     found = range_of(ROWS[:, :1], family)
     table = found._table.copy()
     for name, value in entries.items():
@@ -198,7 +201,10 @@ def test_room_for_sums_depends_on_the_quantum():
 
 
 def bin_sums(x, w, first: int, n: int, width: float):
-    """Return the sums of w t**k in bins [j, j + 1) times width, with t from -1 to 1 within each bin."""
+    """Return the sums of w t**k, k = 0 to 7, in `n` bins from number `first`: (n, 8).
+
+    Bin j contains the values from j width to (j + 1) width, where t runs from -1 to 1.
+    """
     sums = np.zeros((n, 8))
     for value, weight in zip(x, w, strict=True):
         j = math.floor(value / width)
@@ -248,7 +254,7 @@ def test_sums_are_converted_to_wider_bins_and_larger_units(levels, quanta, first
 
 @pytest.mark.parametrize("at_end", [False, True])
 def test_sums_of_a_value_on_the_border_of_the_grid_stay_inside(at_end):
-    """Rounding of logs may put the extreme value of a sketch one bin beyond the new grid."""
+    """Rounding of logs may move the largest or smallest value of a sketch one bin beyond the new grid."""
     x, w = np.array([0.25, 1.5, 2.75]), np.ones(3)
     sums = np.rint(bin_sums(x, w, 0, 3, 1.0) * 2.0**30).astype(np.int64)
     if at_end:

@@ -150,7 +150,7 @@ def test_no_progress_is_shown_unless_it_is_asked_for(fit: object) -> None:
 
 
 def test_errors_without_a_place_pass_through_the_grouping_unchanged(monkeypatch):
-    """Errors that name a cell are reworded for its group; others come from the pass itself."""
+    """An error that names a cell is reworded for the group of that cell. Other errors are unchanged."""
 
     def broken(*_):
         raise ValueError("the pass is broken")

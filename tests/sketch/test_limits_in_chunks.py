@@ -46,7 +46,10 @@ def split(rows: Any, n: int = 5) -> list[Any]:
 
 
 def assert_same_fit(found: pk.PowerFit, expected: pk.PowerFit, slack: float = SEARCH) -> None:
-    """Check a fit of chunks against the fit of the same rows in memory, and its error bound."""
+    """Check that `found`, a fit from chunks, agrees with `expected`, the fit of the rows in memory.
+
+    The tolerance for lambda is the error bound of `found` plus `slack` standard errors.
+    """
     error = np.where(expected.n_censored > 0.0, found.lmbda_error, 1e-12)
     se = np.nan_to_num(expected.standard_error())
     npt.assert_array_equal(found.status, expected.status)
@@ -93,7 +96,10 @@ def test_limits_of_columns_agree_with_the_fit_in_memory(family: str, weight: Flo
 
 
 def make_marks() -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return data, masks of cells below several limits and above one limit, and the ends of intervals."""
+    """Return data, the masks of cells below a limit and above a limit, and the lower and upper ends of intervals.
+
+    All are of shape (N, 3). There are several limits below which cells are censored, and one above.
+    """
     below, above = X < 0.45, X > 5.0
     x = np.where(below, np.ceil(10.0 * X) / 10.0, X)
     inside = (X > 2.0) & (X < 3.0)
@@ -236,7 +242,7 @@ def test_marks_without_labels_are_refused_for_reordered_frames() -> None:
 
 
 def make_flagged() -> tuple[pd.DataFrame, pd.DataFrame, FloatArray]:
-    """Return data with a column of flags, the data without it, and marks of the same cells."""
+    """Return a data frame with a column of flags, the same data frame without it, and the mask of the flagged cells."""
     data = pd.DataFrame(X, columns=["a", "b", "c"])
     flag = (data["b"] < 0.6).to_numpy()
     return data.assign(b_flag=flag), data, np.column_stack([np.zeros(N, bool), flag, np.zeros(N, bool)])

@@ -210,7 +210,7 @@ def test_cells_at_trimming_points_are_divided():
 
 
 def test_cells_that_may_hold_the_median_distance_are_divided():
-    """Wherever the rows lie within their cells, the row at the median distance is in one of the cells."""
+    """The row at the median distance is in one of the chosen cells, wherever the rows lie within their cells."""
     cells = some_cells()
     column = _LocationColumn.__new__(_LocationColumn)
     column.cells = cells

@@ -73,7 +73,10 @@ def test_weights_by_name(make):
 
 
 def blocks_of_columns(function, merge):
-    """Apply a function to chunks that hold some rows of some columns, and merge the results."""
+    """Run `function`, in place of an engine, on chunks that hold some of the rows of some of the columns.
+
+    `merge` merges the results of two chunks of the same columns.
+    """
     parts = [(columns, function.part(columns)) for columns in (np.array([0, 1]), np.array([2]))]
     each = [(columns, own) for columns, own in parts if own is not None]
     rows = np.split(X, CUTS)

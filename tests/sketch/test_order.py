@@ -45,7 +45,7 @@ def next_up(x: float) -> float:
 
 
 def key(x: float, place: int) -> float:
-    """Return the exponential random number of a value at a position, by SplitMix64 in Python's integers."""
+    """Return the exponentially distributed key of value x at row number `place`, by SplitMix64 in Python's integers."""
     bits = struct.unpack("<Q", struct.pack("<d", x))[0] ^ (place * 0x9E3779B97F4A7C15 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         bits = (bits ^ (bits >> shift)) * factor % 2**64
@@ -151,7 +151,7 @@ def test_first_edges_are_sampled_values_separate_ties_and_a_doubling_tail(most, 
 
 
 def random_cells(seed: int, n: int = 30, weighted: bool = False):
-    """Return values, weights, edges, and their cells by brute force."""
+    """Return n values, their weights (or None), and the edges of cells; values and edges are multiples of 0.1."""
     rng = np.random.default_rng(seed)
     x = np.round(rng.normal(size=n), 1)
     w = rng.integers(0, 4, n) * 0.5 if weighted else None
@@ -353,7 +353,10 @@ def test_skewed_cells_have_points_inside_with_their_ends():
 
 @pytest.mark.parametrize("fraction", [1.0, 0.3])
 def test_perturbed_points_vary_as_order_statistics_of_uniform_numbers(fraction):
-    """In a cell from 0 to 1 with mean 1/2, the k-th of 9 rows is beta(share*(k), share*(8 - k)) distributed."""
+    """In a cell with 9 rows and ends 0 and 1, row k = 0, ..., 8 follows the distribution beta(c k, c (8 - k)).
+
+    Here c is max(fraction, 1/8), and the mean of the cell is 1/2.
+    """
     rows = 9
     cells = cells_of([rows, rows], [0.0, 2.0], [1.0, 3.0])
     rng = np.random.default_rng(0)

@@ -86,7 +86,7 @@ def cells(seed: int, n: int = 40, p: int = 3, weighted: bool = False) -> Matrix:
 
 
 def plain_counts(matrix: Matrix, j: int) -> Counter:
-    """Count the censored cells of column `j`: return the total weight of each interval (lower end, upper end)."""
+    """Return the total weight of each interval of censored cells in column `j`, keyed by (lower end, upper end)."""
     found: Counter = Counter()
     weight = np.ones(len(matrix.values)) if matrix.weight is None else matrix.weight
     for x, end, w in zip(matrix.values[:, j], matrix.ends[:, j], weight, strict=True):

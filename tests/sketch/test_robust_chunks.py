@@ -129,9 +129,10 @@ def test_predicted_cutoffs_are_the_final_ones(monkeypatch, n_reweight):
     ],
 )
 def test_cuts_are_predicted_for_few_steps_only(n_reweight, has_cut_off, expected):
-    """Cut-offs are predicted for each of a fixed number of steps; otherwise only for the start and the last fit.
+    """With a fixed number of reweighting steps, a cut-off is predicted for the points of each step.
 
-    Only these two are predicted if there is no cut-off, no reweighting, or reweighting until lambda settles.
+    Only the start and the last fit are predicted if there is no cut-off, no reweighting, or reweighting until lambda
+    settles.
     """
     options = pk.AdaptiveRewML(n_reweight=n_reweight).kernel_options
     row = np.full(N_RESULTS, 9.0)
@@ -240,7 +241,10 @@ def test_the_bound_of_the_error_stays_with_the_fit():
 
 
 def read_as(first, later, readings):
-    """Return a function that splits `first` into three chunks in its first `readings` calls, and `later` afterwards."""
+    """Return a function that reads data in three chunks, and whose data change between two readings.
+
+    The first `readings` calls split `first`, and later calls split `later`.
+    """
     count = itertools.count()
     return lambda: np.array_split(first if next(count) < readings else later, 3)
 
@@ -305,7 +309,10 @@ def test_a_summary_of_drawn_rows_has_nothing_to_say_of_columns_without_values():
 
 
 def standard_errors(fit, whole):
-    """Return the error of lambda and its bound, divided by the standard error."""
+    """Return the difference in lambda of `fit`, made from chunks, and `whole`, made in memory, and the bound on it.
+
+    Both are in units of the standard error of lambda.
+    """
     se = 1.0 / np.sqrt(whole.information)
     return abs(fit.lmbda - whole.lmbda) / se, fit.lmbda_error / se
 
@@ -327,7 +334,7 @@ def test_no_bound_is_exceeded_and_most_are_sharp(family, estimator):
 @pytest.mark.parametrize("estimator", ["rewml", "rewml-nr"])
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 def test_bounds_of_rewml_hold(family, estimator):
-    """Bounds are wider than for the default estimator, because values close to a fixed cut-off may or may not count."""
+    """Bounds are wider than for the default estimator: values close to a fixed cut-off may count or not."""
     X = np.column_stack([contaminated_column(8000, family, seed) for seed in range(6)])
     fit, whole = fit_chunks(np.array_split(X, 3), family, estimator), pk.fit(X, family, estimator)
     off, bound = standard_errors(fit, whole)
@@ -348,7 +355,10 @@ def test_columns_that_are_tight_about_a_large_value_have_bounds(center, spread, 
 @pytest.mark.slow
 @pytest.mark.parametrize(("offset", "spread"), [pytest.param(60.0, 0.02, marks=pytest.mark.slow), (-5000.0, 0.5)])
 def test_bounds_hold_far_from_zero(offset, spread):
-    """Half of the weight may lie on either side of a median, so the weights in bins of two rows must be exact."""
+    """Error bounds hold, and center and divisor equal those in memory, for weighted t-distributed columns.
+
+    Exactly half of the weight may lie on either side of a median, so the weights in bins of two rows must be exact.
+    """
     rng = np.random.default_rng(92)
     X, weight = offset + spread * rng.standard_t(3, size=(3000, 24)), rng.integers(1, 5, size=3000) * 1.0
     whole = pk.fit(X, estimator="robust", sample_weight=weight)
@@ -393,9 +403,10 @@ def test_the_lower_of_two_minima_close_to_each_other_is_found():
     [(2026112406, 3382, (3, 6000)), (2026112412, 824, (3, 6000))],
 )
 def test_bounds_hold_where_an_earlier_version_exceeded_them(seed, index, rows):
-    """The new bound holds and is at most four times the error.
+    """The bound is at least the error of lambda and less than four times the error.
 
-    In these columns the effect of many rows near the cut-offs was 1.6 to 2.9 times the effect that simulation gave.
+    Many rows of these columns lie near the cut-offs. Their effect on lambda is 1.6 to 2.9 times as large as an earlier
+    version estimated by simulation.
     """
     one = outcome(case_of(seed, index, *rows), index)
     assert one.status == Status.BRACKETED

@@ -54,7 +54,7 @@ def fit_of_chunks(chunks: list[np.ndarray], family: str, **options: object) -> P
 
 
 def resolved(X: np.ndarray, family: str) -> tuple[PowerFit, int]:
-    """Refine the grid until the status of no column is UNRESOLVED; return the fit and the number of refinements."""
+    """Refine the grid, at most three times, until no column is UNRESOLVED; return the fit and the refinements made."""
     grid = range_of(X, family).grid()
     refinements = 0
     while True:
@@ -186,7 +186,7 @@ def test_most_reference_values_need_no_finer_grid():
 
 
 def test_a_grid_that_is_too_coarse_is_reported():
-    """A rare binary column has lambda near -1e4/ln 2, beyond the exponents for which the initial grid is made."""
+    """The lambda of a rare binary column is about -1e4/ln 2, beyond the exponents that the initial grid can resolve."""
     x = np.zeros(10_000)
     x[5] = 1.0
     grid = range_of(x).grid()
@@ -302,9 +302,9 @@ STEPS = np.array([0, 1, 1, 2, 3, 5, 9, 16])
 
 
 def slope_of_steps() -> float:
-    """Return the maximum likelihood estimate of m under which exp(m STEPS) is normal.
+    """Return the maximum likelihood estimate of m in the model that exp(m STEPS) is normally distributed.
 
-    If one step changes the log of a value by h, then lambda = m/h.
+    If the log of a value grows by h per step, then lambda = m/h.
     """
 
     def score(m: float) -> float:
@@ -315,7 +315,10 @@ def slope_of_steps() -> float:
 
 
 def streams_of_steps(low: float, seed: int, family: str) -> list[Sketch]:
-    """Sketch `low` + ulps STEPS in shuffled chunks, by extending one stream and by merging a stream per chunk."""
+    """Return two sketches of the values ``low + spacing(low)*STEPS``, read in shuffled chunks.
+
+    The first extends one stream by each chunk. The second merges one stream per chunk.
+    """
     order = np.random.default_rng(seed).permutation(STEPS.size)
     chunks = [low + np.spacing(low) * STEPS[at] for at in np.split(order, [1, 3, 5])]
     grown = functools.reduce(lambda total, chunk: extend(total, chunk, family), chunks, None)
@@ -667,7 +670,7 @@ def test_threads_compute_the_starts_of_bins_without_a_lock(monkeypatch):
 
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_columns_are_fitted_as_they_are_alone(n_threads):
-    """Three of 500 columns have the lambdas of fits of one column, although columns are summed in groups."""
+    """Columns are summed in groups. Three of 500 columns nevertheless have the lambdas of fits of one column."""
     X = np.random.default_rng(3).lognormal(size=(40, 500))
     fit = pk.sketch.fit_chunks([X[:15], X[15:]], "box-cox", n_threads=n_threads)
     for j in (0, 250, 499):
@@ -677,7 +680,10 @@ def test_columns_are_fitted_as_they_are_alone(n_threads):
 
 @pytest.mark.filterwarnings("ignore:.*not fitted:UserWarning")
 def test_sums_that_outgrow_their_units_are_kept_in_larger_ones():
-    """Merging 300 sketches outgrows the units of the sums; a constant column has one bin, an all-NaN column none."""
+    """After merging 300 sketches, the sums no longer fit in their units.
+
+    A constant column has one bin and an all-NaN column has none.
+    """
     chunk = np.column_stack([np.full(10, 2.0), np.arange(1.0, 11.0), np.full(10, np.nan)])
     part = summarize_chunk(chunk, range_of(chunk, "box-cox").grid())
     assert part.grid.n_bins.tolist()[::2] == [1, 0]

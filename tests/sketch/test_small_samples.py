@@ -1,4 +1,4 @@
-"""Robust fits from chunks of few rows, with samples that are smaller still, against fits of the rows in memory."""
+"""Robust fits from chunks with samples of 256 values, fewer than a chunk has, compared with fits in memory."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_only_fitted_transformers_are_converted() -> None:
 
 
 def fit_with(family: str = "yeo-johnson", standardize: bool = True, **fields: object) -> SimpleNamespace:
-    """Return two fitted columns, with fields of the second one replaced."""
+    """Return a stand-in for a fit of two columns; `fields` replace attributes of the second column."""
     plain = {"status": Status.OK, "shift": 0.0, "center": 0.0, "divisor": 1.0, "log_factor": 0.0, "loc": 0.5,
              "scale": 2.0, "x_min": 3.0}  # fmt: skip
     columns = {name: np.array([value, fields.get(name, value)]) for name, value in plain.items()}

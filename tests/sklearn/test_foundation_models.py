@@ -18,10 +18,10 @@ N_ROWS, N_NEW, N_COLUMNS = 200, 60, 2000
 
 
 def _tables():
-    """Return training rows, and new rows that are mostly beyond their range.
+    """Return training rows, and new rows, most of which are beyond the range of the training rows.
 
-    The columns are skewed, apart from 50 that are constant and 150 with a single nonzero value in the training rows.
-    Some new cells are infinite or NaN.
+    The columns are skewed, except 50 that are constant and 150 with a single nonzero value in the training rows. Some
+    new cells are infinite or NaN.
     """
     rng = np.random.default_rng(11)
     scale = 10.0 ** rng.uniform(-6.0, 6.0, N_COLUMNS)
@@ -42,7 +42,10 @@ def _standardized(train, new):
 
 
 def _clip_softly(train, new, threshold=4.0):
-    """Replace the excess over `threshold` standard deviations by a logarithm; rows beyond it do not count in them."""
+    """Compress values of `new` farther than `threshold` standard deviations from the mean: the excess grows like a log.
+
+    Mean and standard deviation are computed from `train` without its values beyond the threshold.
+    """
     center, scale = train.mean(axis=0), train.std(axis=0)
     inner = np.where(abs(train - center) > threshold * scale, np.nan, train)
     center, scale = np.nanmean(inner, axis=0), np.nanstd(inner, axis=0)

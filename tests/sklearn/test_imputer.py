@@ -277,7 +277,10 @@ def test_a_wild_cell_ruins_neither_its_column_nor_its_row():
     wild, (i, j) = with_a_wild_cell(M)
 
     def errors(fitted_to, **options):
-        """Return the root mean square error of the missing cells, and of row `i` without the wild cell."""
+        """Fit to `fitted_to`, impute the table with the wild cell, and return two root mean square errors.
+
+        The first is over the missing cells, the second over row `i` without the wild cell.
+        """
         filled = UVImputer(random_state=0, **options).fit(fitted_to).transform(wild)
         squares = ((filled - X) / X.std(axis=0)) ** 2
         return np.sqrt(np.mean(squares[mask])), np.sqrt(np.mean(np.delete(squares[i], j)))

@@ -13,7 +13,7 @@ N_ROWS, N_METABOLITES = 50, 40
 
 
 def _table():
-    """Return the true values, the limits, and the text of a table with nondetects."""
+    """Return the true values as a data frame, the limits by column, and CSV text with "<LOD" for values below them."""
     rng = np.random.default_rng(0)
     names = [f"m{j:02d}" for j in range(N_METABOLITES)]
     values = rng.lognormal(rng.uniform(-2.0, 2.0, N_METABOLITES), 0.6, size=(N_ROWS, N_METABOLITES))

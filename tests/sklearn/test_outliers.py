@@ -464,7 +464,7 @@ def test_the_default_detector_is_an_isolation_forest():
 
 
 class Limited(PyODLike):
-    """A detector of PyOD's kind with a limit; the limit is a constant if its contamination is "auto"."""
+    """A detector with PyOD's interface whose threshold is `limit`, whatever its contamination."""
 
     def __init__(self, center=0.0, limit=2.5, contamination=0.1):
         super().__init__(center)

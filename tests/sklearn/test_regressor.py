@@ -36,7 +36,10 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def skewed_features(n=400, seed=0, lmbda=0.5, noise=0.4):
-    """Return exponential features, and a response whose residuals are normal under Box-Cox with `lmbda`."""
+    """Return exponential features, (n, 3), and a response that is linear in them after Box-Cox with `lmbda`.
+
+    The residuals of the transformed response are normal, with standard deviation `noise`/`lmbda`.
+    """
     rng = np.random.default_rng(seed)
     X = rng.exponential(size=(n, 3))
     eta = 5.0 + X @ [1.0, 0.5, 0.2]

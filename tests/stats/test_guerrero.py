@@ -16,7 +16,11 @@ REFERENCE = SHARED / "refs" / "regression_reference.json"
 
 
 def variation(lmbda: float, x: np.ndarray, length: int) -> float:
-    """Return the coefficient of variation by Guerrero's formula."""
+    """Return the coefficient of variation of s/m**(1 - lambda) over blocks of `length` values.
+
+    m and s are the mean and the standard deviation of a block. Values that do not fill a block are dropped at the
+    start.
+    """
     seasons = x[x.size % length :].reshape(-1, length)
     ratios = [np.nanstd(one, ddof=1) / np.nanmean(one) ** (1.0 - lmbda) for one in seasons]
     return float(np.std(ratios, ddof=1) / np.mean(ratios))

@@ -38,7 +38,10 @@ HOLES = np.array([[1.0, math.nan, 3.0, 0.5], [2.0, 2.5, math.nan, math.nan], [9.
 
 
 def exact_llf(family: str, lmbda: float, x: Any) -> Any:
-    """Return the log-likelihood, at 100 digits."""
+    """Return the log-likelihood of lambda for the values x, as SciPy defines it, computed with 100 digits.
+
+    `family` is "boxcox" or "yeojohnson".
+    """
     with mp.workdps(100):
         m, values = mp.mpf(float(lmbda)), [mp.mpf(float(v)) for v in x]
         if family == "boxcox":
@@ -60,7 +63,7 @@ def _branch(m: Any, a: Any) -> Any:
 
 
 def _branch_log_variance(m: Any, logs: list[Any]) -> Any:
-    """Return the log-variance of b_m(a) = (e^{m a} - 1)/m over `logs`, without cancellation if all e^{m a} are tiny."""
+    """Return the log-variance of (e^{m a} - 1)/m, where a runs over `logs`. Nothing cancels if all e^{m a} are tiny."""
     ref = max(logs, key=lambda a: m * a)
     return 2 * m * ref + mp.log(_variance([_branch(m, a - ref) for a in logs]))
 
@@ -210,7 +213,7 @@ MIXED_GAPS = np.where(np.arange(60) % 7, MIXED, math.nan)
 
 
 def _with_policy(policy: str) -> dict[str, Callable[[Any], Any]]:
-    """Return calls with `nan_policy` that SciPy 1.18 accepts, by name."""
+    """Return calls with `nan_policy`, keyed by a description; each takes the library, SciPy's or ours."""
     keywords = {"nan_policy": policy}
     return {
         f"boxcox, {policy}": lambda lib: lib.boxcox(GAPS, **keywords),
@@ -324,7 +327,7 @@ def _unweighted(family: str, cases: list[Case]) -> list[Case]:
 
 
 def _is_off(lmbda: float, case: Case, ymax: float = math.inf) -> bool:
-    """Return whether `lmbda` misses the optimum with |psi| <= ymax."""
+    """Return whether `lmbda` differs from the reference optimum of a case, the one under |psi| <= ymax if given."""
     if ymax in case.bounded:
         return not relative_error(lmbda, case.bounded[ymax]) <= 1e-12
     return not relative_error(lmbda, case.lmbda) <= lambda_tolerance(case)

@@ -73,7 +73,7 @@ def test_single_columns_are_tried_at_both_ends(wine):
 
 
 def test_blocks_do_not_shrink_below_one_column(wine):
-    """After many blocks without a better score they are single columns; the first better one makes the next a pair."""
+    """Blocks shrink to single columns while no score is better; the first improvement doubles the next block."""
     X, y = wine
     calls = itertools.count()
     history = (

@@ -60,7 +60,10 @@ def slow_score(estimator, X, y, lmbdas, cv=5, scoring=None):
 
 
 def slow_search(score, grid, start, n_epochs):
-    """Search one coordinate after the other on a grid, for `n_epochs` rounds, scoring every candidate from scratch."""
+    """Maximise `score` over lambdas by coordinate ascent on `grid` from `start`, for `n_epochs` rounds.
+
+    Every candidate is scored from scratch. The lambdas and their score are returned.
+    """
     lmbdas, best = np.array(start, dtype=float), score(start)
     for _ in range(n_epochs):
         for j in range(lmbdas.size):
@@ -296,7 +299,7 @@ def test_a_value_that_a_split_has_not_seen():
 @pytest.mark.slow
 @pytest.mark.parametrize("cv", ["train", 5])
 def test_smoothing_depends_on_all_columns(cv):
-    """Some columns of the digits are constant in a class, so their score depends on the smoothing."""
+    """Some columns of the digits are constant within a class, so the scores of trials depend on the smoothing."""
     X, y = load_digits(return_X_y=True)
     X = X[:, 20:40]
     model, slow = (
@@ -564,7 +567,7 @@ GAIN_BY_LIKELIHOOD, GAIN_BY_SEARCH = 1.4774436090225773, 1.441102756892243
     ],
 )
 def test_published_breast_cancer_results(gain, options):
-    """The gains are in percentage points of naive Bayes' accuracy over standardised columns, in 5 times 10 folds."""
+    """Gains are percentage points of accuracy over naive Bayes on standardised columns (5 times 10 folds)."""
     X, y = load_breast_cancer(return_X_y=True)
     X = X.astype(np.float32)
     accuracies = []

@@ -72,7 +72,10 @@ def test_log_posteriors_are_those_of_scikit_learn(options):
 
 
 def test_the_smoothing_is_a_fraction_of_the_largest_variance_of_all_columns():
-    """Raw columns, of different variances: the largest is that of a fixed column, or of a trial."""
+    """The column of largest variance is a fixed column in some trials and the tried column in another one.
+
+    The columns are not standardised, so their variances differ.
+    """
     train, test = SPLITS[0]
     wide = X * [1.0, 30.0, 0.2]
     part = _Part(GaussianNB(var_smoothing=0.3), Y, SPLITS[0])
@@ -87,7 +90,10 @@ def test_the_smoothing_is_a_fraction_of_the_largest_variance_of_all_columns():
 
 @pytest.mark.parametrize(("gap", "unsure"), [(0.9, True), (1.1, False)])
 def test_differences_within_the_bound_of_rounding_are_unsure(gap, unsure):
-    """The bound is 1e-3 of the rival's 10 and of twice the size 4: 0.018."""
+    """The bound is 1e-3 (10 + 2*4) = 0.018.
+
+    The largest log-likelihood of another class is -10, and the constants in the log-likelihoods are of size 4.
+    """
     values = np.full((2, 3, 2), -50.0)
     values[:, 1, :] = -10.0
     values[:, 2, 0], values[:, 2, 1] = -10.0 + 0.018 * gap, -30.0

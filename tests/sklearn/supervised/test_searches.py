@@ -28,7 +28,7 @@ BOUNDED = Space(GRID, np.array([[-1.5, -0.5, -np.inf], [0.5, np.inf, 2.0]]))
 
 
 class Hills(Objective):
-    """A function with several local maxima, in which the columns depend on each other; counts its calls."""
+    """A function of several columns with several local maxima and interactions between columns. It counts its calls."""
 
     def __init__(self, seed: int, p: int = 3) -> None:
         rng = np.random.default_rng(seed)
@@ -54,7 +54,32 @@ def clip(space: Space, j: int, lmbda: float) -> float:
 
 
 def improve(hills: Hills, space: Space, lmbdas, score: float, j: int, values, epoch: int, trials: list):
-    """Try all other values of one column; move to the first of the best if it is better."""
+    """Try all other values of column `j`; move to the best one (the first of equals) if its score is higher.
+
+    Parameters
+    ----------
+    hills, space : Hills, Space
+        The objective and its domain.
+    lmbdas : (p,) ndarray
+        Current point.
+    score : float
+        Score of the current point.
+    j : int
+        The column.
+    values : iterable of float
+        Candidate lambdas, clipped to the domain.
+    epoch : int
+        Number of the round, for the record of trials.
+    trials : list of tuple
+        Receives (epoch, column, lambda, score, accepted) of each trial.
+
+    Returns
+    -------
+    lmbdas : (p,) ndarray
+        The new point.
+    score : float
+        Its score.
+    """
     tried = [value for value in sorted({clip(space, j, value) for value in values}) if value != lmbdas[j]]
     scores = [hills.value(replaced(lmbdas, j, value)) for value in tried]
     best = scores.index(max(scores)) if scores and max(scores) > score else None

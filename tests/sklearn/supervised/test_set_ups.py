@@ -134,7 +134,7 @@ def test_groups_go_to_the_splitter(wine):
 
 
 class TakesMarks(ClassifierMixin, BaseEstimator):
-    """A classifier whose `fit` requires an argument `marks`, one for each row."""
+    """A classifier whose `fit` requires metadata `mark`, one value per row, equal to the first column."""
 
     def fit(self, X, y, mark=None):
         assert mark.tolist() == X[:, 0].tolist()

@@ -53,7 +53,10 @@ def plain_transform(X, lmbdas, weight=None):
 
 
 def plain_search(score, p: int):
-    """Coordinate ascent over the grid with 1, once; return the lambdas, the best score and all scores."""
+    """Maximise ``score(lmbdas)`` in one round of coordinate ascent over GRID and 1, starting at lambda = 1.
+
+    Return the `p` lambdas, the best score, and all scores in order of evaluation.
+    """
     lmbdas, best, history = np.ones(p), score(np.ones(p)), []
     history.append(best)
     for j in range(p):
