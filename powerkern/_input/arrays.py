@@ -557,7 +557,7 @@ def to_list(value: Any) -> list[Any]:
 
 
 def as_choice(what: str, value: object, known: Iterable[str]) -> str:
-    """Return `value`; raise an error that calls it `what` unless it is one of the words `known`.
+    """Return an argument that is one of the words `known`; `what` is the name of the argument in the message.
 
     Raises
     ------
@@ -573,7 +573,10 @@ def as_choice(what: str, value: object, known: Iterable[str]) -> str:
 
 
 def as_flag(what: str, value: object) -> bool:
-    """Return `value` as a bool; raise an error that calls it `what` unless it is True or False."""
+    """Return an argument as a bool; raise TypeError unless it is True or False.
+
+    `what` is the name of the argument in the message.
+    """
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{what} must be True or False, got {shown(value)}")
     return bool(value)

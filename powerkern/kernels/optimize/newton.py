@@ -87,9 +87,10 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
 
     The sign of f moves one end of the bracket. The step is Halley's, or Newton's if d2f is 0 or too large. The step is
     doubled if successive steps in one direction shrink too slowly. Once the root is bracketed, a bisection replaces a
-    step that leaves the bracket, that goes back by more than three quarters of the last step, or for which df is not a
-    positive number. Before the root is bracketed, a step longer than ``max_step`` is shortened to it, and ``max_step``
-    is quadrupled. If f is infinite, only its sign is used. If f is NaN, half of the last step is undone.
+    step that leaves the bracket, that goes back by more than three quarters of the previous step, or for which df is
+    not a positive number. Before the root is bracketed, a step longer than ``max_step`` is shortened to it, and
+    ``max_step`` is quadrupled. If f is infinite, only its sign is used. If f is NaN, half of the previous step is
+    undone.
 
     Parameters
     ----------
@@ -199,7 +200,7 @@ def newton_root(
     ----------
     f_derivatives : callable
         ``f_derivatives(x) -> (f, df, d2f)``, f increasing. Return 0 for d2f to get Newton's iteration. If f is
-        infinite, only its sign is used; if f is NaN, half of the last step is undone.
+        infinite, only its sign is used; if f is NaN, half of the previous step is undone.
     x0 : float
         The first point.
     max_step : float

@@ -104,7 +104,10 @@ _SEARCH = Search(_objective, _mean_log_of_sample, _scan, brents_minimum)
 
 @kernel
 def _divided_points(standardized: Prestandardized, low: float, high: float, options: Options, work: RobustWork) -> int:
-    """Evaluate the objective on a grid that is refined wherever it may be lowest; return the number of points.
+    """Evaluate the objective on a grid of lambda, and refine the grid; return the number of points.
+
+    An interval wider than _NARROW is halved if the objective inside it may be lower than at all points so far
+    (`_may_be_lower`), or if the objective is undefined at an end of the interval.
 
     Points, values and lower bounds are written to `work.grid`. The arguments are those of `qq_column.scan_qq`.
     """

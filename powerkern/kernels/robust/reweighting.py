@@ -263,10 +263,11 @@ def reweight(
     work: RobustWork,
     row: FloatArray,
 ) -> KeptRange:
-    """Alternate between choosing the values to keep and fitting them; return the range of values of the last fit.
+    """Alternate between choosing the values to keep and fitting them; return the values kept in the final step.
 
-    If `max_steps` is one more than the number of fits requested, the last step only chooses values at the last lambda
-    and evaluates the likelihood there. The function returns at once if `fit` defers the column.
+    If `max_steps` is one more than the number of fits requested, the final step does not fit lambda: it chooses values
+    at the lambda of the previous step, and evaluates the likelihood at this lambda. The function returns at once if
+    `fit` defers the column.
 
     Parameters
     ----------
