@@ -12,6 +12,7 @@ from forged import forged, parts_of
 from powerkern.kernels.power_sums import grids, ranges
 from powerkern.sketch import Range, Sketch, extend, finish, merge, range_of, summarize_chunk
 from powerkern.sketch.grids import Grid
+from powerkern.sketch.serial import RANGE, read_array
 
 ROWS = np.random.default_rng(0).lognormal(size=(60, 2))
 ONE_SIGN, BOTH_SIGNS = ROWS, ROWS - 1.0
@@ -149,3 +150,11 @@ def test_whatever_is_read_can_be_used_or_is_refused(family: str, rows: np.ndarra
             except ValueError:
                 refused += 1
         assert 0 < refused < 500
+
+
+def test_a_table_of_another_size_than_announced_is_damaged() -> None:
+    payload = np.arange(6.0).tobytes()
+    np.testing.assert_array_equal(read_array(payload, (2, 3), "<f8", RANGE), np.arange(6.0).reshape(2, 3))
+    for shape in ((2, 2), (3, 3), (0, 3)):
+        with pytest.raises(ValueError, match="the bytes are damaged; write or send them again"):
+            read_array(payload, shape, "<f8", RANGE)

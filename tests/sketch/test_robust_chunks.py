@@ -482,3 +482,12 @@ def test_weights_that_are_nothing_beside_others():
     assert fit.status[0] == Status.UNRESOLVED
     assert fit.lmbda_error[0] == np.inf
     assert abs(fit.lmbda - pk.fit(x, "box-cox", "robust", sample_weight=weight).lmbda)[0] < 0.01
+
+
+def test_a_column_is_started_once_its_start_could_be_fitted():
+    column = object.__new__(RobustChunkColumn)
+    started = []
+    for start in (None, *(SimpleNamespace(points=SimpleNamespace(is_fitted=fitted)) for fitted in (False, True))):
+        column.start = start
+        started.append(column.is_started)
+    assert started == [False, False, True]
