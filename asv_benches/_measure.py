@@ -43,7 +43,7 @@ def best_of(call: Callable[[], Any], seconds: float = 0.05, at_least: int = 5) -
 
 
 def exp_units(call: Callable[[], Any], n: int) -> float:
-    """Return the time of `call`, divided by the time of np.exp for n values in [-1, 1] measured right after it."""
+    """Return the time of `call` in passes of np.exp over n values in [-1, 1], which are timed right after it."""
     x, out = np.linspace(-1.0, 1.0, n), np.empty(n)
     return best_of(call) / best_of(lambda: np.exp(x, out=out))
 
@@ -87,7 +87,7 @@ def exp_passes() -> Units:
 
 
 def units() -> str:
-    """Describe on one line the `Units`, in ns per value, and the instruction set."""
+    """Describe on one line both `Units` and the instruction set."""
     numpys, ours = exp_passes()
     return (
         f"a pass of np.exp {numpys:.2f} ns a value, of powerkern's exp {ours:.2f} ns; compiled for {instruction_set()}"
@@ -122,7 +122,10 @@ class InTurns:
     def compare(
         self, calls: Mapping[str, Callable[[], Any]], before: Callable[[], Any] = lambda: None
     ) -> dict[str, Lap]:
-        """Time the calls alternately, at least three times each; `before` runs before each call and is not timed."""
+        """Time the calls alternately, at least three times each; return the fastest lap of each.
+
+        `before` runs before each call and is not timed.
+        """
         self.laps = dict.fromkeys(calls, Lap(np.inf, np.inf))
         self._go_on(calls, before)
         return self.laps
@@ -161,7 +164,7 @@ NP_EXP = ("np.exp, 1", "np.exp, 2")
 
 
 def passes_of_np_exp(pool: ThreadPoolExecutor) -> dict[str, Callable[[], Any]]:
-    """Return, by name, two functions that do the same work of np.exp: on one thread, and on the pool's two."""
+    """Return two functions, by name, that do equal work of np.exp: on one thread, and on the pool's two threads."""
     x = np.linspace(-1.0, 1.0, 20_000)
     outs = np.empty((2, x.size))
 
@@ -190,7 +193,7 @@ def passes_of_own_exp() -> Callable[[], None]:
 
 
 def lap_of(call: Callable[[], Any]) -> Lap:
-    """Time one call."""
+    """Time one call: elapsed time, and CPU time of all threads."""
     wall, cpu = time.perf_counter(), time.process_time()
     result = call()
     lap = Lap(time.perf_counter() - wall, time.process_time() - cpu)
@@ -263,7 +266,7 @@ def lap_in_new_process(statement: str, preparation: str = "", **environment: str
 
 
 def peak_memory() -> float:
-    """Return the largest resident set of this process so far, in MB.
+    """Return the largest resident set size of this process so far, in MB.
 
     The benchmark is skipped if the system does not report it.
     """

@@ -71,7 +71,7 @@ class Time(_Apply):
 
 
 class OneThread(_Apply):
-    """Cost on one thread in passes of np.exp over the same matrix."""
+    """Time of a job on one thread, in passes of np.exp over the same matrix."""
 
     params = (JOBS, FAMILIES, TARGETS, ["C"], [10_000], [100])
     param_names = ("job", "family", "target", "order", "n", "p")
@@ -90,7 +90,7 @@ class OneThread(_Apply):
 
 
 class Memory(_Apply):
-    """Memory for arrays and other Python objects during a job, as a fraction of the matrix's memory."""
+    """Peak memory for arrays and other Python objects during a job, as a fraction of the memory of its result."""
 
     params = (JOBS, ["yeo-johnson"], TARGETS, [10_000], [100])
     param_names = ("job", "family", "target", "n", "p")
@@ -147,7 +147,7 @@ def _million(family: str, shape: str) -> np.ndarray:
 
 
 def _call(job: str, family: str, output: str, call: Call) -> Callable[[], Any]:
-    """Return a function that runs the job.
+    """Return a function that runs a job.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def _call(job: str, family: str, output: str, call: Call) -> Callable[[], Any]:
     output : {"standardized", "raw"}
         Output of the transform.
     call : Call
-        Shape, dtype and number of threads.
+        Shape (a key of SHAPES), dtype and number of threads.
     """
     shape, dtype, n_threads = call
     x, (_, p, order) = _million(family, shape), SHAPES[shape]
@@ -169,14 +169,15 @@ def _call(job: str, family: str, output: str, call: Call) -> Callable[[], Any]:
 
 
 class _Regime(InTurns):
-    """A job on a million values in some shape; all results of a regime come from the same run of alternating calls."""
+    """A job on a million values in a given shape; all results for this shape come from one run of alternating calls."""
 
     _measured: ClassVar[tuple[tuple[object, ...], dict[Any, Lap]]] = ((), {})
 
     def laps_of(self, job: str, family: str, output: str, shape: str) -> dict[Any, Lap]:
         """Measure a job for one shape, in a single run of alternating calls.
 
-        The calls are the shape on one and two threads and the best shape on one thread, in both dtypes; and both exps.
+        The calls are, in both dtypes: the job for this shape on one and on two threads, and for the best shape on one
+        thread. A pass of np.exp and of the package's own exp are timed, too.
         """
         regime = (job, family, output, shape, self.seconds)
         if _Regime._measured[0] != regime:

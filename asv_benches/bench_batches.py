@@ -83,13 +83,13 @@ class BesideMemory(InTurns):
         return self.laps["batches"].cpu / self.laps["memory"].cpu
 
     def track_fit_over_memory(self, family: str, n: int, p: int) -> float:
-        """CPU time relative to powerkern.fit."""
+        """CPU time of a fit from Arrow batches, relative to powerkern.fit of the array."""
         return self._compare(
             batches=lambda: fit_chunks(self.table, family), memory=lambda: pk.fit(self.x, family, n_threads=2)
         )
 
     def track_transform_over_memory(self, family: str, n: int, p: int) -> float:
-        """CPU time relative to an array in memory."""
+        """CPU time of a transform of Arrow batches, relative to a transform of the array."""
         fit, data = pk.fit(self.x, family), pa.dataset.dataset(self.table)
         return self._compare(
             batches=lambda: [len(batch) for batch in fit.transform(data)],

@@ -37,7 +37,10 @@ class Correlation(InTurns):
         return self.ratio("powerkern", "np.corrcoef")
 
     def track_cpu_of_numpys(self, shape: tuple[int, int]) -> float:
-        """Track the ratio of CPU times, which other processes affect less than elapsed times."""
+        """Track powerkern's CPU time relative to np.corrcoef's.
+
+        Other processes affect CPU times less than elapsed times.
+        """
         self.track_numpys(shape)
         return self.laps["powerkern"].cpu / self.laps["np.corrcoef"].cpu
 
@@ -58,7 +61,7 @@ class Wrapping(InTurns):
 
 
 class DeviatingCells:
-    """Seconds to detect deviating cells, and the number of the planted cells that are detected."""
+    """Seconds to detect deviating cells, and the fraction of the planted deviating cells that are detected."""
 
     params = (["pairs", "wrapped"], [(1000, 200), (200, 1000)])
     param_names = ("search", "shape")

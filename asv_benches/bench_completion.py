@@ -25,7 +25,7 @@ _RIDGES = (0.05, 0.5, 5.0, 20.0)
 
 
 def holes(m: int, n: int, rank: int, share: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
-    """Return a noisy matrix of some rank with missing entries, and the complete matrix.
+    """Return a noisy matrix of the given rank with missing entries (NaN), and the same matrix without missing entries.
 
     Parameters
     ----------
@@ -155,7 +155,10 @@ def complete_table(name: str) -> np.ndarray:
 
 
 def soft_impute(M: np.ndarray, truth: np.ndarray, n_steps: int = 12) -> np.ndarray:
-    """Soft-threshold singular values along a path of thresholds, warm-started; return the result of smallest error."""
+    """Fill gaps by soft-thresholding singular values, along a path of `n_steps` thresholds with warm starts.
+
+    Return the result with the smallest error relative to `truth`, the matrix without gaps.
+    """
     missing = np.isnan(M)
     filled = np.where(missing, np.nanmean(M, axis=0), M)
     top = np.linalg.norm(np.where(missing, 0.0, M), 2)
@@ -175,7 +178,7 @@ def soft_impute(M: np.ndarray, truth: np.ndarray, n_steps: int = 12) -> np.ndarr
 
 
 def cmfrec_filled(M: np.ndarray, ridge: float = 10.0) -> np.ndarray:
-    """Fill gaps by cmfrec with biases, this ridge, and otherwise default options."""
+    """Fill gaps by cmfrec with biases, the penalty `ridge`, and otherwise default options."""
     from cmfrec import CMF
 
     rows, columns = np.nonzero(~np.isnan(M))
@@ -199,10 +202,10 @@ def iterative_filled(M: np.ndarray) -> np.ndarray:
 
 
 class Impute(InTurns):
-    """Time of imputers with their defaults, and their error in standard deviations, if a fifth of a table is missing.
+    """Time of imputers with their defaults, and their root mean square error in standard deviations.
 
-    Of ratings, nine tenths are missing. For cmfrec the best of several ridges is chosen, and for softImpute the best
-    point of its path, by the error on the missing entries.
+    A fifth of each table is missing, but nine tenths of the ratings. For cmfrec the best of several ridges is chosen,
+    and for softImpute the best point of its path, by the error on the missing entries.
     """
 
     params = (["philips", "cancer"],)

@@ -21,7 +21,7 @@ Case = tuple[str, float]
 
 
 def untransformed(case: Case, y: np.ndarray) -> np.ndarray:
-    """Return the inverse transform of y.
+    """Return the inverse transform of the values `y`.
 
     For Box-Cox with lambda = 1, y is scaled first: the inverse is 1 + y/3, and at least 0.01.
     """
@@ -40,7 +40,7 @@ def fit(X: np.ndarray, case: Case, estimator: str) -> pk.PowerFit:
 
 
 def samples(case: Case, n: int, columns: int, share: float = 0.0, k: float = 0.0) -> np.ndarray:
-    """Return columns that are normal after the transform, except for a fraction of outliers at k (-k for lambda > 1).
+    """Return columns that are normal after the transform, except for a fraction of outliers.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def samples(case: Case, n: int, columns: int, share: float = 0.0, k: float = 0.0
     share : float
         Fraction of outliers.
     k : float
-        Their value after the transform, in standard deviations.
+        Value of the outliers after the transform, in standard deviations; -k under Yeo-Johnson with lambda > 1.
     """
     y = np.random.default_rng(1).normal(size=(n, columns))
     y[: round(share * n)] = -k if case[1] > 1.0 and case[0] == "yeo-johnson" else k
@@ -77,7 +77,7 @@ class Coverage:
         return float(np.mean((low <= at_last) & (at_last <= high)))
 
     def track_off(self, case: Case, n: int, estimator: str, at: tuple[float, float], columns: int) -> float:
-        """Difference between the coverage and 95 %, in percentage points."""
+        """Absolute difference between the coverage and 95 %, in percentage points."""
         return 100.0 * abs(self.track_coverage(case, n, estimator, at, columns) - LEVEL)
 
 

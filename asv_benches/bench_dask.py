@@ -60,13 +60,13 @@ class BesideSum(BesideNumpy):
         return n / self.laps["fit"].wall
 
     def track_time_over_sum_of_a_column(self, family: str, n: int, p: int) -> float:
-        """Time of the fit per column, relative to the sum of one column."""
+        """Time of the fit divided by the number of columns, relative to the time of Dask's sum of one column."""
         self._compare(family)
         return self.ratio("fit", "sum") / p
 
 
 class Chunks:
-    """Fits with chunks of rows, of columns, or of both: differences of lambda from powerkern.fit; reads per chunk."""
+    """Accuracy of lambda, and reads per chunk, for Dask arrays whose chunks divide rows, columns, or both."""
 
     params = (FAMILIES, [10_000], [12])
     param_names = ("family", "n", "p")
@@ -76,7 +76,7 @@ class Chunks:
         self.x[::7, ::3] = np.nan
 
     def track_worst(self, family: str, n: int, p: int) -> float:
-        """Track the largest difference of lambda, relative to max(1, |lambda|)."""
+        """Track the largest difference of lambda from powerkern.fit, relative to max(1, |lambda|)."""
         expected = pk.fit(self.x, family).lmbda
         sizes = itertools.product((n, n // 3 + 1, 997), (p, 5, 1))
         with dask.config.set(scheduler="synchronous"):

@@ -38,13 +38,13 @@ SIZES = [10_000]
 
 
 def values(function: str, n: int) -> np.ndarray:
-    """Return normal values, made positive for the logarithms."""
+    """Return `n` values for a function: normal, or for logarithms made positive."""
     x = np.random.default_rng(20240601).standard_normal(n)
     return np.exp(x) if function.startswith("log") else x
 
 
 class Elementary:
-    """Time for n values, in passes of np.exp."""
+    """Time of a function for n values, in passes of np.exp."""
 
     params = (list(FUNCTIONS), LIBRARIES, SIZES)
     param_names = ("function", "library", "n")

@@ -22,7 +22,7 @@ class Cores(InTurns):
 
 
 class Gather(InTurns):
-    """Time to copy the columns of a C-ordered matrix to contiguous memory, compared with NumPy's transposed copy."""
+    """Time to copy the columns of a C-ordered matrix to contiguous memory, by powerkern or NumPy's transposed copy."""
 
     params = (["powerkern", "numpy"], [10_000], [96])
     param_names = ("library", "n", "p")

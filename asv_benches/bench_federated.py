@@ -44,7 +44,10 @@ def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
 
 
 def cases(kind: str) -> list[tuple[str, np.ndarray]]:
-    """Return family and values of the reference columns whose optimum moves by less than 1e-3 for half-ulp changes."""
+    """Return family and values of the well-conditioned reference columns of a kind.
+
+    Half-ulp changes of their values move the optimum by less than 1e-3.
+    """
     path = _SHARED / REFERENCES[kind]
     if not path.exists():
         raise NotImplementedError(f"no reference values at {_SHARED}")
@@ -73,7 +76,7 @@ def serve(parts: list[np.ndarray], **options: Any) -> Server:
 
 
 class HundredSites(InTurns):
-    """Time, rounds and bytes of 100 sites, compared with the pooled fit."""
+    """A fit of 100 sites: time and error of lambda relative to the pooled fit, number of rounds, and bytes per site."""
 
     params = (list(METHODS), [100_000], [10])
     param_names = ("method", "n", "p")

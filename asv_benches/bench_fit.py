@@ -94,7 +94,7 @@ REGIMES_WITH_GAPS = [f"{weights}, {gaps}" for weights in ("weights", "half zero 
 class Regimes(InTurns):
     """CPU time of a fit with weights, missing values or a given lambda, relative to the plain fit of the same matrix.
 
-    With both weights and missing values, it is relative to the unweighted fit of the same values.
+    A fit with both weights and missing values is compared with the unweighted fit of the same values.
     """
 
     params = (FAMILIES, [256, 10_000], ["weights", "1 % missing", "given lambda", "weights, 30 % missing"], [1])
@@ -251,7 +251,10 @@ class ShortPeers(InTurns):
 
 
 class LimitOnLambda(InTurns):
-    """Time saved if the bound on lambda is computed only for columns whose raw output may overflow, on one thread."""
+    """Time of fits with bounds on lambda for all columns, relative to fits that bound lambda only where necessary.
+
+    Bounds are necessary in columns whose raw output may overflow. Fits run on one thread.
+    """
 
     params = (FAMILIES, [30, 100])
     param_names = ("family", "n")
@@ -277,7 +280,7 @@ class LimitOnLambda(InTurns):
 
 
 class Columns(InTurns):
-    """Time and number of evaluations per column, on one thread."""
+    """Microseconds and number of evaluations per column, on one thread."""
 
     params = (FAMILIES, [30, 1_000])
     param_names = ("family", "n")
@@ -429,7 +432,7 @@ class Accuracy:
 
 
 class Identity:
-    """Number of lambdas that change by any bit between settings that should not matter."""
+    """Number of lambdas that change in any bit with settings that must not affect them."""
 
     params = (FAMILIES, [10_000], [40])
     param_names = ("family", "n", "p")
@@ -442,14 +445,14 @@ class Identity:
         return float(sum(np.count_nonzero(other != self.expected) for other in others))
 
     def track_differences(self, family: str, n: int, p: int) -> float:
-        """Compare numbers of threads, memory orders, and orders of the columns."""
+        """Compare fits for different numbers of threads, memory orders, and orders of the columns."""
         shuffled = np.random.default_rng(0).permutation(p)
         others = [fit(x, family, k).lmbda for x in (self.x, np.asfortranarray(self.x)) for k in (1, 2, 8)]
         others += [fit(self.x[:, shuffled], family, k).lmbda[np.argsort(shuffled)] for k in (1, 2, 8)]
         return self.differences(others)
 
     def track_differences_at_once(self, family: str, n: int, p: int) -> float:
-        """Compare eight fits in concurrent Python threads, a fit in a forked child, and an unpickled fit."""
+        """Compare fits in eight concurrent Python threads, in a forked child, and unpickled, with a plain fit."""
         with ThreadPoolExecutor(8) as pool:
             fits = list(pool.map(lambda _: fit(self.x, family), range(8)))
         fits.append(pickle.loads(pickle.dumps(fits[0])))

@@ -1,4 +1,4 @@
-"""Fits of groups, compared with lockstep in a matrix, the transform of a vector, and pandas' groupby with SciPy."""
+"""Fits of groups: compared with short columns in a matrix, transforms of a vector, and pandas' groupby with SciPy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ print(peak_memory() - before - fit._table.kernel_rows.nbytes / 1e6)
 
 
 def rows(shape: tuple[int, int, int], order: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return values and labels."""
+    """Return values and group labels of the rows, for a shape of SHAPES and an order of ORDERS."""
     groups, least, largest = shape
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(groups), rng.integers(least, largest + 1, groups))
@@ -46,7 +46,7 @@ def rows(shape: tuple[int, int, int], order: str) -> tuple[np.ndarray, np.ndarra
 
 
 class Groups:
-    """One column in many groups."""
+    """Fits and transforms of one column with many groups, in seconds and relative to other ways of computing them."""
 
     params = (list(SHAPES), list(ORDERS), [1, 2])
     param_names = ("shape", "order", "threads")
@@ -65,17 +65,20 @@ class Groups:
         self.fit.transform(self.x, groups=self.labels, n_threads=threads)
 
     def track_fit_over_lockstep(self, shape: tuple[int, int, int], order: str, threads: int) -> float:
-        """Time per value, relative to a matrix of 200 rows."""
+        """Time of the fit per value, relative to a matrix of 200 rows, whose columns are fitted in lockstep."""
         own = best_of(lambda: pk.fit(self.x, groups=self.labels, n_threads=threads))
         return own / best_of(lambda: pk.fit(self.matrix, n_threads=threads)) * self.matrix.size / self.x.size
 
     def track_transform_over_vector(self, shape: tuple[int, int, int], order: str, threads: int) -> float:
-        """Time relative to a transform of all rows by one lambda."""
+        """Time of the transform by group, relative to a transform of all rows by one lambda."""
         own = best_of(lambda: self.fit.transform(self.x, groups=self.labels, n_threads=threads))
         return own / best_of(lambda: self.vector.transform(self.x, n_threads=threads))
 
     def track_groupby_apply_over_fit(self, shape: tuple[int, int, int], order: str, threads: int) -> float:
-        """Time of groupby.apply(scipy.stats.yeojohnson), extrapolated from some of the groups, relative to the fit."""
+        """Time of groupby.apply(scipy.stats.yeojohnson), relative to the fit.
+
+        The time is extrapolated from some of the groups.
+        """
         frame = pd.DataFrame({"id": self.labels, "x": self.x})
         some = frame[frame["id"] < _APPLIED]
         with warnings.catch_warnings():
@@ -132,7 +135,7 @@ class Peers:
         return best_of(self.apply) / own * self.x.size / n
 
     def track_error_of_lambda(self, library: str, shape: tuple[int, int, int]) -> float:
-        """Largest error of lambda in the first groups, compared with the root of the score in long double."""
+        """Largest error of lambda in the first groups; the exact lambda is the root of the score in long double."""
         return max(
             abs(self.lambdas[g] - reference_lambda(self.x[self.ends[g] : self.ends[g + 1]])) for g in range(_CHECKED)
         )

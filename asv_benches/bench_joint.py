@@ -35,7 +35,7 @@ def peer(x: np.ndarray) -> np.ndarray:
 
 
 class Joint(InTurns):
-    """Seconds of a joint fit."""
+    """Elapsed seconds of a joint fit on all threads, and CPU seconds on one."""
 
     params = ([(10_000, 20)],)
     param_names = ("shape",)
@@ -54,7 +54,7 @@ class Joint(InTurns):
 
 
 class Peer(InTurns):
-    """Speed relative to `peer`, both with all threads."""
+    """Speed of a joint fit relative to the function `peer`, both with all threads."""
 
     params = ([(1_000, 5)],)
     param_names = ("shape",)

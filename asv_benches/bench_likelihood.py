@@ -42,7 +42,7 @@ class PlainSums(InTurns):
 
 
 class TwoPass(InTurns):
-    """Time of one evaluation in two passes: the difference between profiles at 65 lambdas and at one, divided by 64."""
+    """Time of one evaluation in two passes: a profile at 65 lambdas minus a profile at one, divided by 64."""
 
     params = (FAMILIES, [0.9, 40.0], [10_000])
     param_names = ("family", "lmbda", "n")

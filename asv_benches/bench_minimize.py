@@ -136,7 +136,7 @@ def _newton_each(centers: np.ndarray, out: np.ndarray) -> None:
 
 
 class Many:
-    """Time per problem in a jitted loop over problems with a cheap function; the search steps take most of it."""
+    """Time per problem in a jitted loop over problems with a cheap function, dominated by the search steps."""
 
     params = (["Brent", "Halley"], [10_000])
     param_names = ("method", "problems")

@@ -33,7 +33,7 @@ def _numpy_weighted_variance(x: np.ndarray, w: np.ndarray) -> float:
 
 
 def _scipy_log_var(x: np.ndarray) -> float:
-    """Return the log of the variance as scipy.stats does, in which logs of negative numbers have imaginary part pi."""
+    """Return the log of the variance as scipy.stats does: logs of negative numbers have imaginary part pi."""
     mean = scipy.special.logsumexp(x) - np.log(x.size)
     deviations = scipy.special.logsumexp([x + 0j, np.full(x.size, mean + np.pi * 1j)], axis=0)
     return float(np.real(scipy.special.logsumexp(2.0 * deviations)) - np.log(x.size))
@@ -92,7 +92,7 @@ class Time(_Vector):
 
 
 class Error(_Vector):
-    """Relative error, in units of 2.2e-16."""
+    """Relative error for nearly equal values, in units of 2.2e-16."""
 
     params = (list(JOBS), [1_000], LIBRARIES)
     param_names = ("job", "n", "library")
@@ -109,7 +109,7 @@ class Error(_Vector):
 
 
 class Ratio(_Vector):
-    """Time of the peer relative to powerkern, and of powerkern in passes of np.exp over the vector."""
+    """Speed of powerkern relative to the peer, and time of powerkern in passes of np.exp over the vector."""
 
     params = (list(JOBS), SIZES)
     param_names = ("job", "n")

@@ -47,6 +47,6 @@ class OverScipy(InTurns):
         return self.ratio("scipy", "powerkern")
 
     def track_difference(self, n: int) -> float:
-        """Largest difference of lambda from SciPy's, whose search is accurate to some 1e-8."""
+        """Largest difference of lambda from the result of SciPy, whose search is accurate to some 1e-8."""
         expected = [scipy.stats.boxcox_normmax(c, method="pearsonr") for c in self.x.T]
         return float(abs(pk.fit(self.x, "box-cox", "ppcc").lmbda - np.array(expected)).max())

@@ -147,7 +147,7 @@ class OverPyOD(InTurns):
         return self.ratio("PyOD", "powerkern")
 
     def track_difference(self, rule: str, n: int, p: int) -> float:
-        """Largest difference of any probability."""
+        """Largest difference of any probability from PyOD's."""
         return float(abs(outlier_probability(self.scores, **self.options) - self._pyod(rule)).max())
 
 
@@ -177,7 +177,7 @@ class Accuracy:
 
 
 class MeasureAccuracy:
-    """Largest error of a measure over the vectors and rules of the reference, for all rows, outliers, and inliers."""
+    """Largest error of a measure over the vectors, rules and strata (all rows, outliers, inliers) of the reference."""
 
     params = (list(MEASURES),)
     param_names = ("measure",)
@@ -199,7 +199,7 @@ class MeasureAccuracy:
 
 
 class Distances(InTurns):
-    """Speed relative to the functions of SciPy or scikit-learn for the same task, for all columns or rows."""
+    """Speed of distances relative to SciPy or scikit-learn, for all columns or rows of a matrix."""
 
     params = (["zscore", "ks_distance", "mahalanobis"],)
     param_names = ("distance",)

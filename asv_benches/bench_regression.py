@@ -26,7 +26,7 @@ def responses(n: int, p: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scipy_loop(Y: np.ndarray, X: np.ndarray) -> list[float]:
-    """Minimise the profile likelihood of every column by SciPy, with one QR decomposition for all columns."""
+    """Minimise the profile likelihood of each response by SciPy, with one QR decomposition of `X` for all responses."""
     Q = np.linalg.qr(np.column_stack([np.ones(len(X)), X]))[0]
 
     def fit(y: np.ndarray) -> float:
@@ -43,7 +43,7 @@ def scipy_loop(Y: np.ndarray, X: np.ndarray) -> list[float]:
 
 
 class _BesideFit(InTurns):
-    """Box-Cox regressions of responses on covariates, compared with fits of the response columns."""
+    """Box-Cox regressions of responses on covariates, compared with plain fits of the response columns."""
 
     param_names = ["n", "p", "k"]
     params = [[2000], [100], [5]]
@@ -72,7 +72,7 @@ class Regression(_BesideFit):
     """Responses without missing values; also compared with SciPy."""
 
     def track_over_scipy(self, n: int, p: int, k: int) -> float:
-        """Time of SciPy's loop, extrapolated from a few columns, relative to ours."""
+        """Time of SciPy's loop relative to ours; SciPy's time is extrapolated from a few columns."""
         few = self.Y[:, :_PEER_COLUMNS].copy()
         calls = {"regression": self._calls(None)["regression"], "scipy": lambda: scipy_loop(few, self.X)}
         self.compare(calls)

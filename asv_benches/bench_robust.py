@@ -176,7 +176,7 @@ class Spectra(InTurns):
     track_ms.unit = "ms"  # type: ignore[attr-defined]
 
     def track_evaluations(self, estimator: str, family: str, data: str) -> float:
-        """Track the evaluations of objective and likelihood per column, including those on a sample."""
+        """Track the mean number of evaluations of objective and likelihood per column, including those on a sample."""
         return float(fit(self.x, family, estimator).n_iter.mean())
 
 
@@ -305,7 +305,7 @@ def _records(file: str) -> list[dict[str, Any]]:
 
 
 class Cellwise:
-    """Differences from all records in a file by R's cellWise 2.5.3 with standardize=TRUE."""
+    """Differences between fits by R's rules and all records in a file of R's cellWise 2.5.3 with standardize=TRUE."""
 
     params = (["brands"],)
     param_names = ("records",)
@@ -314,15 +314,15 @@ class Cellwise:
         _records(file)
 
     def fits(self, file: str, **options: str) -> Any:
-        """Yield records with their columns (without missing values) and fits."""
+        """Yield each record with its column (without missing values) and our fit of this column."""
         for record in _records(file):
             x = _data(file)[record["column"]]
             yield record, x, fit(x, _FAMILIES[record["type"]], "rewml", convention="cellwise", **options)
 
     def track_other_cells(self, file: str) -> int:
-        """Count the records whose excluded cells differ.
+        """Count the records whose excluded cells differ from ours.
 
-        With missing values, the numbers of excluded cells are compared.
+        With missing values, only the numbers of excluded cells are compared.
         """
         differ = 0
         for record, x, fitted in self.fits(file):
@@ -335,7 +335,10 @@ class Cellwise:
         return max(abs(fitted.lmbda[0] - record["lambda"]) for record, _, fitted in self.fits(file))
 
     def track_from_polished(self, file: str) -> float:
-        """Largest distance from R's lambda after refinement to tolerance 1e-12; its error is near 1e-8/curvature."""
+        """Largest distance from R's lambda after refinement to tolerance 1e-12.
+
+        The error of the unrefined lambda is near 1e-8/curvature.
+        """
         return max(abs(fitted.lmbda[0] - record["lambda_polished"]) for record, _, fitted in self.fits(file))
 
     def track_from_optimum(self, file: str) -> float:
@@ -349,7 +352,7 @@ class Cellwise:
         return worst
 
     def track_objective_over_rs(self, file: str) -> float:
-        """Largest excess of the objective at our start over the objective at R's."""
+        """Largest excess of the objective at our start over the objective at R's start."""
         worst = -math.inf
         for record, x, fitted in self.fits(file, search="global"):
             column = _Column((x - record["locx"]) / record["scalex"], _FAMILIES[record["type"]])
@@ -423,7 +426,7 @@ class Sensitivity:
 
 
 def simulated(family: str, lmbda: float, share: float, k: float, replicates: int) -> np.ndarray:
-    """Return columns of 100 values, normal after the transform except a fraction at k (-k for lambda = 1.5).
+    """Return columns of 100 values, normal after the transform except for a fraction of outliers.
 
     Under Box-Cox with lambda = 1, values are normal about 1 with standard deviation 1/3 between 0.01 and 1.99, and
     outliers are at 1 + k/3.
@@ -437,7 +440,7 @@ def simulated(family: str, lmbda: float, share: float, k: float, replicates: int
     share : float
         Fraction of outliers.
     k : float
-        Their value after the transform.
+        Value of the outliers after the transform; -k for lambda = 1.5.
     replicates : int
         Number of columns.
     """
@@ -502,7 +505,7 @@ class Simulation:
 
 
 class BesideR:
-    """Absolute bias and mean squared error of RewML minus those published for R, in standard errors.
+    """RewML's absolute bias and mean squared error minus the values published for R, in standard errors.
 
     The standard errors are those of a mean of 100 replicates.
     """
@@ -519,7 +522,7 @@ class BesideR:
         return float((squares.mean() - PUBLISHED[case][1]) / (squares.std() / 10.0))
 
     def track_mse_over_rs(self, case: tuple[str, float], at: tuple[float, float], replicates: int) -> float:
-        """Mean squared error relative to that of R's rules, on the same samples."""
+        """Mean squared error relative to that of fits by R's rules, on the same samples."""
         ours, theirs = (
             errors(case, at, replicates),
             errors(case, at, replicates, estimator="rewml", convention="cellwise"),
@@ -546,7 +549,7 @@ def nasty(n: int) -> dict[str, np.ndarray]:
 
 
 class Nasty:
-    """Time of the slowest extreme column, relative to a lognormal column."""
+    """Time of the slowest of several extreme columns, relative to a lognormal column with outliers."""
 
     params = (["robust"], FAMILIES)
     param_names = ("estimator", "family")
@@ -563,7 +566,7 @@ class Nasty:
 
 
 class Identity:
-    """Number of results that change by any bit with threads, memory order, or the order of rows or columns."""
+    """Number of results that change in any bit with threads, memory order, or the order of rows or columns."""
 
     params = (["robust"],)
     param_names = ("estimator",)

@@ -49,7 +49,7 @@ class Fit(InTurns):
         return self.ratio("sketch", "np.exp")
 
     def track_time_over_direct(self, family: str, order: str, n: int, p: int) -> float:
-        """Time of powerkern.fit, which sketches long columns, relative to a fit that reads the values repeatedly."""
+        """Time of powerkern.fit, which sketches long columns, relative to a fit that reads the values several times."""
         unknown, code, unweighted = np.full(p, np.nan), FAMILY_CODES[family], None
         self.compare(
             {
@@ -89,7 +89,7 @@ class Parts(InTurns):
         return 1e9 * self.laps["sketch"].wall / self.x.size
 
     def track_microseconds_a_bin(self, family: str, n: int, p: int) -> float:
-        """Microseconds to fit, per bin."""
+        """Microseconds to fit lambda from a sketch, divided by the number of its bins."""
         self.compare({"finish": lambda: finish(self.total, n_threads=1)})
         return 1e6 * self.laps["finish"].wall / int(self.grid.n_bins.sum())
 
@@ -139,7 +139,7 @@ class Tall(InTurns):
         return self.ratio("powerkern", "np.exp")
 
     def track_differences(self, family: str, n: int) -> float:
-        """Number of results that change by any bit with the number of threads."""
+        """Number of results that change in any bit with the number of threads."""
         one, *others = (pk.fit(self.x, family, n_threads=k)._table.kernel_rows for k in (1, 2, 5))
         return float(sum(np.count_nonzero(other != one) for other in others))
 
@@ -171,7 +171,7 @@ def data_columns() -> Columns:
 
 
 class Equality:
-    """Fits from three chunks, compared with fits of all rows in memory, column by column."""
+    """Fits of three chunks, compared column by column with fits of all rows in memory."""
 
     params = (["tests"],)
     param_names = ("columns",)

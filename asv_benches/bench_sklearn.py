@@ -59,7 +59,7 @@ class Speedup(InTurns):
 
 
 class Overhead(InTurns):
-    """Time that the estimator adds to the function, as a fraction of the function's time."""
+    """Time that the estimator takes beyond the function it calls, as a fraction of the function's time."""
 
     params = (["fit", "transform"], [10_000], [100])
     param_names = ("job", "n", "p")

@@ -53,7 +53,7 @@ class _Columns:
 
 
 class Time(_Columns):
-    """Seconds of one call."""
+    """Seconds of one call of a function."""
 
     params = (list(JOBS), [1_000], list(LIBRARIES))
     param_names = ("job", "n", "library")

@@ -11,7 +11,7 @@ from ._measure import PEER_COLUMNS, InTurns, exp_units, matrix
 
 
 class Summaries:
-    """Cost of a summary on one thread, in passes of np.exp over the matrix."""
+    """Time of tests of lambda and of measures of normality on one thread, also in passes of np.exp over the matrix."""
 
     params = (["yeo-johnson"], [200, 10_000])
     param_names = ("family", "n")

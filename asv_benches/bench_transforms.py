@@ -39,7 +39,7 @@ def _sklearn(family: str, lmbda: float) -> PowerTransformer:
 
 
 def jobs(job: str, lmbda: float) -> dict[str, Job]:
-    """Return by library a function that transforms a vector and writes the result to an array."""
+    """Return for each library a function of (x, out) that transforms a vector and writes the result to `out`."""
     if job == "boxcox":
         peer = _sklearn("box-cox", lmbda)
         return {
@@ -75,7 +75,7 @@ JOBS = ["boxcox", "inv_boxcox", "yeojohnson", "inv_yeojohnson"]
 
 
 def values(job: str, lmbda: float, n: int) -> np.ndarray:
-    """Return lognormal or normal data for a transform, and their transforms for an inverse."""
+    """Return lognormal or normal data as input of a transform, and their transforms as input of an inverse."""
     x = np.random.default_rng(20240601).standard_normal(n)
     if "boxcox" in job:
         x = np.exp(x)
@@ -88,7 +88,7 @@ def values(job: str, lmbda: float, n: int) -> np.ndarray:
 
 
 class Transform:
-    """Time of one pass over n values that writes to another array."""
+    """Time of a transform of n values to another array, in passes of np.exp."""
 
     params = (JOBS, LMBDAS, SIZES)
     param_names = ("job", "lmbda", "n")

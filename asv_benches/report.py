@@ -26,7 +26,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 class Figure(NamedTuple):
-    """A benchmark with its parameters and a target; `method` is one of its track_ methods."""
+    """A benchmark with its parameters and a target; `method` names one of its track_ methods."""
 
     name: str
     target: str
@@ -162,7 +162,7 @@ def identity() -> Iterator[Figure]:
 
 
 def measure(figure: Figure, seconds: float) -> Result:
-    """Run one benchmark as asv would; calls that are compared alternate for `seconds`."""
+    """Run the benchmark of one figure as asv would; calls that are compared alternate for `seconds`."""
     benchmark = figure.benchmark()
     benchmark.seconds = seconds
     try:
@@ -175,7 +175,7 @@ def measure(figure: Figure, seconds: float) -> Result:
 
 
 def cores() -> str:
-    """Describe the speedup by a second thread at the moment, which is near 2 if both cores are free."""
+    """Describe the current speedup by a second thread, which is near 2 if both cores are free."""
     benchmark = bench_engine.Cores()
     benchmark.seconds = 3.0
     return f"two threads of np.exp do {benchmark.track_thread_scaling():.2f} times the work of one"
@@ -185,7 +185,7 @@ def cores() -> str:
 
 
 def machine() -> str:
-    """Describe the machine, its software, the date, the commit and the units of cost in a sentence."""
+    """Return a sentence that describes the machine, its software, the date, the commit and the units of time."""
     cpu = platform.processor() or platform.machine()
     names = Path("/proc/cpuinfo")
     if names.exists():
@@ -206,7 +206,10 @@ def as_rst(results: Iterable[Result], conditions: str, command: str) -> str:
 
 
 def crossed(results: Iterable[Result], conditions: str, command: str) -> str:
-    """Return a two-way table: the name of a figure has its row before the colon, and its column after it."""
+    """Return a two-way table of the results as reStructuredText.
+
+    The name of a figure has its row before the colon, and its column after it.
+    """
     table: dict[str, dict[str, str]] = {}
     for result in results:
         row, column = result.figure.name.split(": ")

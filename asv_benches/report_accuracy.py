@@ -17,7 +17,7 @@ HEADINGS = ("columns", "library", "right to 1e-10", "worst error", "worst ill-co
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """Yield a row for each library and each collection of columns that this machine has."""
+    """Yield a row of the table for each library and each collection of columns that is available on this machine."""
     for cases, name in COLLECTIONS.items():
         for library in Accuracy.params[1]:
             benchmark, parameters = Accuracy(), (cases, library)

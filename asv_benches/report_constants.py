@@ -38,7 +38,10 @@ Column = tuple[str, np.ndarray]
 
 
 def error_of(family: str, x: np.ndarray, lmbda: float) -> float:
-    """Return the error of lambda times the standard deviation of the logs: one Newton step in extended precision."""
+    """Return the error of lambda times the standard deviation of the logs.
+
+    The error is a Newton step in extended precision.
+    """
     wide = x.astype(np.longdouble)
     logs = np.log(wide) if family == "box-cox" else np.log1p(abs(wide))
     sign = np.ones(x.size) if family == "box-cox" else np.where(x >= 0.0, 1.0, -1.0)
@@ -201,7 +204,10 @@ def locations() -> str:
 
 
 def medians() -> str:
-    """Return the operations of a median by selection, per value: values read in passes, or moved by a sort."""
+    """Describe the number of operations per value for a median by selection, at three lengths.
+
+    An operation is a value read in a pass over the column, or moved by a sort.
+    """
     looked, parts = [0.0], []
     originals = {name: getattr(cells, name) for name in ("_counts", "_keep_between", "_least_above", "_insertion_sort")}
 
@@ -269,7 +275,10 @@ def regressions() -> str:
 
 @cache
 def nasty_columns() -> list[tuple[str, np.ndarray, float]]:
-    """Return families, difficult columns, and the global minimum of the QQ objective, found by brute force."""
+    """Return (family, column, minimum) for difficult columns.
+
+    The minimum is the global one of the QQ objective, found by brute force.
+    """
     columns = []
     for family, x in starts.columns(160, 21, (12, 20, 30, 40)):
         u, _ = starts.prestandardized(family, x)
@@ -291,7 +300,10 @@ def robust_starts() -> str:
 
 @cache
 def lowest_values(estimator: str) -> list[tuple[str, np.ndarray, float]]:
-    """Return families, columns, and the global minimum of the estimator's objective, found by brute force."""
+    """Return (family, column, minimum) for difficult columns.
+
+    The minimum is the global one of the estimator's objective, found by brute force.
+    """
     columns = []
     for family, x in starts.columns(60, 31, (12, 20, 30)):
         if estimator == "ppcc":
@@ -480,7 +492,7 @@ AREAS: dict[str, tuple[Measure, dict[str, dict[str, tuple[Any, ...]]]]] = {
 
 
 def replace_everywhere(name: str, old: Any, new: Any) -> None:
-    """Change a constant from `old` to `new` in its module and in those that import it."""
+    """Change the constant called `name` from `old` to `new` in its module and in all modules that import it."""
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("powerkern.") and getattr(module, name, None) is old:
             setattr(module, name, new)

@@ -1,4 +1,4 @@
-"""Measure the coverage of intervals of robust fits, and the fraction of clean values that are flagged, in one run.
+"""Measure the coverage of intervals of robust fits, and the fraction of clean values flagged as outliers, in one run.
 
 python -m asv_benches.report_coverage [--only WORD]
 """

@@ -64,12 +64,12 @@ def results(folder: Path) -> Iterator[tuple[str, Results]]:
 
 
 def difference(a: FloatArray, b: FloatArray) -> float:
-    """Return the largest difference, relative to the larger of the result's magnitude and 1."""
+    """Return the largest difference of the elements of `a` and `b`, relative to max(1, their magnitude)."""
     return float(np.max(np.abs(a - b) / np.maximum(np.abs(a), 1.0), initial=0.0))
 
 
 def largest(job: str, theirs: Results, ours: Results) -> float:
-    """Return the largest difference between two results of a job, such as "lambda, box-cox", over all shapes."""
+    """Return the largest difference, over all shapes, between two CPUs' results of a job, such as "lambda, box-cox"."""
     return max(difference(ours[name], theirs[name]) for name in ours if name.rpartition(", ")[0] == job)
 
 

@@ -33,7 +33,7 @@ _GROUP = 100_000
 
 
 class Jobs(NamedTuple):
-    """Functions that fit, sum one column, and sum all columns with an engine; each reads the file from disk."""
+    """Functions that read the file from disk with an engine and compute a fit, the sum of one column, or all sums."""
 
     fit: Callable[[], pk.PowerFit]
     one_sum: Callable[[], Any]
@@ -165,7 +165,11 @@ HEADINGS = (
 
 
 def row(name: str, jobs: Jobs, rows: int) -> tuple[str, ...]:
-    """Return the name, millions of rows per second of each job, and the time of a fit over that of all sums."""
+    """Return an engine's row of the table.
+
+    It has the name, millions of rows per second of each job, and the time of the fit relative to the sums of all
+    columns.
+    """
     turns = InTurns()
     turns.seconds = 5.0
     for job in jobs:

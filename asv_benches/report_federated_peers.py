@@ -33,7 +33,10 @@ Dataset = tuple[np.ndarray, np.ndarray]
 
 
 def searches() -> Iterator[Row]:
-    """Yield errors and rounds of each search on the reference columns that this machine has."""
+    """Yield a row with errors of lambda and numbers of rounds for each search and each set of reference columns.
+
+    Sets that are not on this machine are left out.
+    """
     for kind in REFERENCES:
         try:
             columns = [x for family, x in cases(kind) if family == "yeo-johnson"]
@@ -71,7 +74,7 @@ def _ours(method: str) -> Callable[[list[np.ndarray]], tuple[float, int, float]]
 
 
 def variances() -> Iterator[Row]:
-    """Yield relative errors of the variance of the values of 100 sites, for two formulas of merging the sites' sums."""
+    """Yield relative errors of the variance of values at 100 sites, for two formulas that merge the sites' sums."""
     rng = np.random.default_rng(0)
     columns = {
         "normal, mean 0, sd 1": rng.normal(size=100_000),
@@ -144,9 +147,10 @@ def _label(rng: np.random.Generator, score: np.ndarray) -> np.ndarray:
 
 
 def models() -> Iterator[Row]:
-    """Yield by data set the areas under the ROC curve of a logistic regression after four ways of transforming.
+    """Yield for each data set the areas under the ROC curve of logistic regressions after four kinds of transforms.
 
-    Sites hold equal numbers of rows, divided in the order of the first column.
+    Sites hold equal numbers of rows, divided in the order of the first column. Columns are standardised only, or
+    transformed by each site's own fit, by the federated fit, or by the pooled fit.
     """
     rng = np.random.default_rng(0)
     datasets = {

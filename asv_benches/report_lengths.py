@@ -43,7 +43,7 @@ class Cost(NamedTuple):
 
 
 def calls(library: str, x: np.ndarray, family: str) -> dict[str, Callable[[], Any]]:
-    """Return functions that fit and transform these columns with a library."""
+    """Return two functions that fit the columns of `x` with a library and transform them."""
     found = fit(x, family, 1)
     if library == "powerkern":
         jobs = lambda: fit(x, family, 1), lambda: found.transform(x, n_threads=1)

@@ -44,7 +44,10 @@ N_PUBLISHED = 300
 
 
 def simulate(lmbda: float, n: int, share: float, replications: int, seed: int) -> tuple[FloatArray, float]:
-    """Return columns that are normal after Box-Cox, and the limit below which a fraction `share` of the values lies."""
+    """Return columns that are normal after Box-Cox, and a limit.
+
+    A fraction `share` of the distribution lies below the limit.
+    """
     z = np.random.default_rng(seed).standard_normal((n, replications))
     at = np.quantile(np.random.default_rng(0).standard_normal(10**6), share)
     if lmbda == 0.0:

@@ -150,14 +150,14 @@ def default(replicates: int) -> None:
 
 
 def _of_those_within_3(X: np.ndarray, family: str) -> np.ndarray:
-    """Return lambda of maximum likelihood for the values within 3 MADs of the median (under Box-Cox, of the logs)."""
+    """Return the maximum likelihood lambda for the values within 3 MADs of the median (under Box-Cox, of the logs)."""
     y = np.log(X) if family == "box-cox" else X
     near = np.abs(y - np.median(y, axis=0)) <= 3.0 * _mad(y)
     return fit(np.where(near, X, np.nan), family, "mle").lmbda
 
 
 def trimmed(replicates: int) -> None:
-    """Print the trimmed likelihood's lambda for 20,000 quantiles of exp(sd Z) (true lambda 0) and Z (1)."""
+    """Print the lambda of trimmed likelihood for 20,000 quantiles of exp(sd Z) (true lambda 0) and of Z (1)."""
     z = ndtri((np.arange(20_000) + 0.5) / 20_000)
 
     def rows() -> Iterator[Any]:
@@ -226,7 +226,7 @@ def glass(replicates: int) -> None:
 
 
 def dposs(replicates: int) -> None:
-    """Print robust principal components of the stars, and percentages outside the outlier map's cut-offs (4.3)."""
+    """Print robust principal components of the stars, and percentages of stars outside the cut-offs (section 4.3)."""
     X = data("data_dposs.csv.gz")[1]
     print(f"\nDPOSS: {X.shape[0]} stars, {X.shape[1]} variables, {np.isnan(X).mean():.0%} missing")
     columns = ["share 1", "2", "3", "4", "score", "orthog.", "both", "none"]

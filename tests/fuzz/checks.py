@@ -31,7 +31,7 @@ _HALF_ULP = 2.0**-53
 
 
 class Finding(NamedTuple):
-    """A failed check: its kind, the column, and the failure in words."""
+    """A failed check: its kind, the name of the column, and the failure in words."""
 
     kind: str
     column: str
@@ -78,7 +78,10 @@ Check = Iterator[tuple[str, str]]
 
 
 def _check_column(one: Fitted, x: np.ndarray, z: np.ndarray) -> Check:
-    """Run the checks that apply to the column's status; yield the failures."""
+    """Run the checks that apply to the column's status; yield the failures.
+
+    `x` is the column and `z` its transform, computed together with other columns.
+    """
     try:
         yield from _check_status(one)
         if one.fit.status[0] == pk.Status.OK:
@@ -211,7 +214,17 @@ def _check_monotone(one: Fitted, points: np.ndarray, z: np.ndarray) -> Check:
 
 
 def _check_images(one: Fitted, points: np.ndarray, z: np.ndarray, some: np.ndarray) -> Check:
-    """Compare the images `z` of `points`, and their inverses, with exact values at the indices `some`."""
+    """Compare images and their inverses with exact values.
+
+    Parameters
+    ----------
+    one : Fitted
+        The column.
+    points, z : (n,) ndarray
+        Points and their images.
+    some : (k,) ndarray of int
+        Indices of the points to compare.
+    """
     x = points[some]
     steep = np.array([one.likelihood.steepness(one.lmbda, p) for p in x.tolist()])
     true = np.array([one.likelihood.standardized(one.lmbda, p) for p in x.tolist()])
@@ -226,9 +239,18 @@ def _check_images(one: Fitted, points: np.ndarray, z: np.ndarray, some: np.ndarr
 
 
 def _beyond_rounding(one: Fitted, x: np.ndarray, z: np.ndarray, back: np.ndarray, steep: np.ndarray) -> np.ndarray:
-    """Return the errors of the inverses `back` of `z` that exceed rounding, in x or, where psi is flat, in z.
+    """Return the excess of the errors of inverses over rounding, in x or, where psi is flat, in z; negative if none.
 
-    `steep` is dz/dx.
+    Parameters
+    ----------
+    one : Fitted
+        The column.
+    x, z : (k,) ndarray
+        Points and their images.
+    back : (k,) ndarray
+        Inverses of `z`.
+    steep : (k,) ndarray
+        dz/dx at the points.
     """
     largest = max(1.0, float(np.abs(z).max()))
     last_places = 64.0 * _HALF_ULP

@@ -38,11 +38,11 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 class NotResolved(Exception):
-    """Raised if the highest precision does not suffice for an answer."""
+    """Raised if the highest precision is not enough to decide a question."""
 
 
 def precisely(compute: Callable[[], arb], narrow: Callable[[arb], bool]) -> arb:
-    """Compute a ball at increasing precision until it is narrow enough; return it."""
+    """Compute a ball at increasing precision until `narrow` accepts it; return it."""
     before = flint.ctx.prec
     try:
         for bits in PRECISIONS:
@@ -60,17 +60,17 @@ def has_sign(ball: arb) -> bool:
 
 
 def is_relative(ball: arb) -> bool:
-    """Return whether a number is known to more digits than float64 has, relative to its size."""
+    """Return whether a ball has more than 60 accurate bits, or is exactly 0; float64 has 53."""
     return ball.is_zero() or ball.rel_accuracy_bits() > 60
 
 
 def is_absolute(ball: arb) -> bool:
-    """Return whether a number is known to more digits than float64 has, or near 0 with that absolute error."""
+    """Return whether a ball has more than 60 accurate bits or a radius below 2^-60."""
     return is_relative(ball) or bool(ball.rad() < 2.0**-60)
 
 
 def is_rough(ball: arb) -> bool:
-    """Return whether a number is known to two per cent."""
+    """Return whether a ball has more than 6 accurate bits, or is exactly 0."""
     return ball.is_zero() or ball.rel_accuracy_bits() > 6
 
 
@@ -162,7 +162,7 @@ class Likelihood:
         return images.covariance / images.variance - self.at.jacobian
 
     def sign_of_score(self, lmbda: float, offset: float = 0.0) -> int:
-        """Return the certified sign of g' at the exact sum ``lmbda + offset``; 0 if no precision decides."""
+        """Return the certified sign of g' at the exact sum ``lmbda + offset``; 0 if no precision decides it."""
         try:
             return int(float(precisely(lambda: self.score(arb(lmbda) + offset), has_sign).sgn()))
         except NotResolved:
@@ -319,13 +319,13 @@ def _dot(a: list[arb], b: list[arb]) -> arb:
 
 
 def _power(m: arb, a: arb) -> tuple[arb, arb]:
-    """Return ``exp(m a)/m`` and its derivative in m."""
+    """Return ``exp(m a)/m`` and its derivative in m, in ball arithmetic."""
     power = (m * a).exp()
     return power / m, (a * power - power / m) / m
 
 
 def _branch(m: arb, a: arb) -> tuple[arb, arb]:
-    """Return ``b_m(a)`` and its derivative in m."""
+    """Return ``b_m(a)``, defined in the module's docstring, and its derivative in m."""
     if m.is_zero():
         return a, a * a / 2
     if flint.ctx.prec <= _SERIES_TO and abs(m * a) < _SMALL:

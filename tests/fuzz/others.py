@@ -38,7 +38,7 @@ def _rng(batch: Batch) -> np.random.Generator:
 
 
 def check_chunks(batch: Batch) -> Iterator[Finding]:
-    """Compare a fit of a few chunks with the fit of all rows, to the accuracy that its status promises."""
+    """Compare a fit of a few chunks with the fit of all rows, to the accuracy that the former's status promises."""
     batch = batch._replace(weight=_ordinary(batch.weight))
     n = len(batch.values)
     cuts = np.sort(_rng(batch).integers(1, n, 3)) if n > 1 else []
@@ -169,7 +169,7 @@ def check_texts(batch: Batch) -> Iterator[Finding]:
 
 
 def mutated(rng: np.random.Generator, text: str) -> str:
-    """Return the text after one to three changes: a number replaced, or a character deleted or changed."""
+    """Return `text` after one to three random changes: a number is replaced, or a character is deleted or changed."""
     for _ in range(int(rng.integers(1, 4))):
         if rng.random() < 0.8:
             numbers = [match.span() for match in re.finditer(r"-?\d[\d.e+-]*", text)]

@@ -51,7 +51,7 @@ class Engine:
 
 
 def batch(seed: int, index: int) -> columns.Batch:
-    """Return the batch of `columns.batch` with more missing values and larger weights."""
+    """Return batch `index` of `columns.batch` with this seed, with more missing values and larger weights."""
     made = columns.batch(seed, index)
     rng = np.random.default_rng([seed, index, 1])
     values = made.values.copy()
@@ -61,7 +61,10 @@ def batch(seed: int, index: int) -> columns.Batch:
 
 
 def _weights(rng: np.random.Generator, weight: np.ndarray | None, n: int) -> np.ndarray | None:
-    """Return the given weights, or draw some: large, a few very large, over 18 decades, or zero in a range of rows."""
+    """Return the given weights, or draw `n` of them.
+
+    Weights drawn are large, have a few very large ones, spread over 18 decades, or are zero in a range of rows.
+    """
     kind = rng.random()
     if kind < 0.4:
         return weight

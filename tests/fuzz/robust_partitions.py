@@ -45,7 +45,7 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The difference between lambda from chunks and in memory, the bound on it, and whether bits and statuses agree."""
+    """Comparison of fits from chunks and in memory: difference of lambda, its bound, equal bits, equal statuses."""
 
     case: Case
     status: Status
@@ -75,7 +75,7 @@ class Outcome(NamedTuple):
 
 
 def shapes(rng: np.random.Generator, n: int) -> dict[str, Callable[[], np.ndarray]]:
-    """Return functions that draw a column of n values about 0, by kind of column."""
+    """Return functions that draw a column of `n` values about 0, one for each kind of column."""
     z = rng.normal(size=n)
     far = rng.random(n) < rng.uniform(0.01, 0.25)
     side = rng.choice([-1.0, 1.0])

@@ -37,7 +37,7 @@ class Totals:
 
 @contextmanager
 def limited(batch: columns.Batch) -> Iterator[None]:
-    """Print the batch's name and end the process if a check takes too long; compiled code cannot be interrupted."""
+    """Print the batch's name and end the process if a check takes too long: compiled code cannot be interrupted."""
 
     def give_up() -> None:
         print(f"hang            {batch.name}:*  no end within {HANGS:g} s", flush=True)
@@ -64,7 +64,7 @@ def batches(seed: int, n_columns: int, longest: int) -> Iterator[columns.Batch]:
 
 
 def fuzz(seed: int, n_columns: int, longest: int = 5000, what: str = "fits", show: bool = False) -> Totals:
-    """Run one kind of check on at least `n_columns` columns.
+    """Run one kind of check on at least `n_columns` columns; return the totals.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def fuzz(seed: int, n_columns: int, longest: int = 5000, what: str = "fits", sho
 
 @contextmanager
 def _progress(n_columns: int, show: bool) -> Iterator:
-    """Yield a function that advances a progress bar; it does nothing without `show` or tqdm."""
+    """Yield a function that advances a progress bar, or does nothing if `show` is False or tqdm is not installed."""
     try:
         from tqdm import tqdm
     except ImportError:

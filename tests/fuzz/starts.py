@@ -105,7 +105,7 @@ def signed_logs(family: str, u: np.ndarray) -> np.ndarray:
 
 
 def transforms(family: str, u: np.ndarray, lmbdas: np.ndarray, rectify: bool) -> np.ndarray:
-    """Return the transform of a sorted column, one row per lambda; with `rectify`, linear beyond a quartile."""
+    """Return the transforms of a sorted column, (k, n), one row per lambda; with `rectify`, linear beyond a quartile."""
     logs, lmbda = signed_logs(family, u), lmbdas[:, None]
     m = np.where((logs < 0.0) & (family == "yeo-johnson"), lmbda - 2.0, lmbda)
     m = np.where(abs(m) < 1e-200, 1e-200, m)
@@ -135,7 +135,7 @@ def _scores(n: int) -> np.ndarray:
 
 
 def qq(family: str, u: np.ndarray, lmbdas: np.ndarray, rectify: bool = True) -> np.ndarray:
-    """Return the mean bisquare distance of the transforms from normal scores, one value per lambda."""
+    """Return the mean bisquare distance of transformed values from normal scores, for each lambda."""
     y = transforms(family, u, lmbdas, rectify)
     loc, scale = _huber_one_step(y)
     t = ((y - loc) / scale - _scores(u.size)) / _C
@@ -163,7 +163,7 @@ def carroll(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
 
 
 def mtl(family: str, u: np.ndarray, lmbdas: np.ndarray, h: float = 0.95) -> np.ndarray:
-    """Return by lambda the minimum of 1/2 ln Var - (lambda - 1) mean(J) over windows of a fraction `h` of values."""
+    """Return for each lambda the minimum of 1/2 ln Var - (lambda - 1) mean(J) over windows of h n values."""
     n = u.size
     size = min(max(math.ceil(h * n), n // 2 + 1), n)
     y, logs = transforms(family, u, lmbdas, False), signed_logs(family, u)
@@ -175,7 +175,7 @@ def mtl(family: str, u: np.ndarray, lmbdas: np.ndarray, h: float = 0.95) -> np.n
 
 
 def ppcc(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
-    """Return 1 minus the correlation with normal quantiles at Filliben's medians, one value per lambda."""
+    """Return for each lambda 1 minus the correlation with normal quantiles at Filliben's medians."""
     n = u.size
     medians = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
     medians[-1] = 0.5 ** (1.0 / n)
@@ -194,7 +194,21 @@ OBJECTIVES: dict[str, Objective] = {
 def brute_force(
     objective: Objective, family: str, u: np.ndarray, low: float = LOW, high: float = HIGH, step: float = 0.005
 ) -> tuple[float, float]:
-    """Return the lowest point of an objective and its value, on a grid refined about the six lowest local minima."""
+    """Return the lambda with the lowest objective, and the objective there, on a grid from `low` to `high`.
+
+    The grid is refined around the six lowest local minima.
+
+    Parameters
+    ----------
+    objective : callable
+        One of the objectives of this module.
+    family : str
+        The transform.
+    u : (n,) ndarray
+        The sorted, prestandardised column.
+    low, high, step : float
+        The grid.
+    """
     grid = np.linspace(low, high, math.ceil((high - low) / step) + 1)
     with np.errstate(all="ignore"):
         values = np.nan_to_num(objective(family, u, grid), nan=math.inf, posinf=math.inf)
@@ -215,7 +229,7 @@ def brute_force(
 
 
 class Start(NamedTuple):
-    """The package's start and that of brute force, the excess of the objective at the former, and the status."""
+    """The package's start, the start by brute force, the difference of their objectives, and the fit's status."""
 
     found: float
     best: float

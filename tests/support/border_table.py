@@ -92,7 +92,7 @@ class Inputs:
 
 
 def draw(seed: int, *shape: int) -> Any:
-    """Draw positive, skewed values."""
+    """Draw positive, skewed values in an array of this shape."""
     return np.random.default_rng(seed).lognormal(size=shape)
 
 
@@ -244,9 +244,10 @@ class Entry:
 
 
 def arguments_of(owner: str, function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of the arguments to pass to a function: the required ones, and some optional ones.
+    """Return the names of the arguments to pass to a function: all required ones, and some optional ones.
 
-    Optional arguments are passed if GIVEN_IF_OPTIONAL names them, unless they are in LEFT_OUT.
+    Optional arguments are passed if GIVEN_IF_OPTIONAL names them, unless they are in LEFT_OUT. `owner` is the name of
+    the function in the table.
     """
     given = []
     for name, parameter in inspect.signature(function).parameters.items():
@@ -298,7 +299,7 @@ def public_functions() -> Iterator[Entry]:
 
 
 def fits() -> dict[str, Callable[[Inputs], Any]]:
-    """Return a function for each kind of result that has methods; it computes the result from `Inputs`."""
+    """Return, for each kind of result with methods, a function that computes a result of this kind from `Inputs`."""
     pk, get = importlib.import_module("powerkern"), importlib.import_module
     return {
         "PowerFit": lambda d: call("fit", pk.fit, ("X", "sample_weight"), d),
@@ -325,13 +326,16 @@ def fits() -> dict[str, Callable[[Inputs], Any]]:
 
 
 def _seed(name: str) -> dict[str, int]:
-    """Return the argument that makes a function of `powerkern.completion` repeatable."""
+    """Return the argument of a function of `powerkern.completion` that seeds its random numbers, as a dict.
+
+    The dict is empty if the function, given by its name, draws none.
+    """
     function = getattr(importlib.import_module("powerkern.completion"), name)
     return {key: 0 for key in ("rng", "random_state") if key in inspect.signature(function).parameters}
 
 
 def methods(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]]]:
-    """List the public methods of a result, with the names of their required arguments."""
+    """List the public methods of a result, each with the names of its required arguments."""
     found = []
     for name in dir(type(result)):
         static = inspect.getattr_static(type(result), name)
@@ -351,7 +355,7 @@ def methods(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def methods_with_data(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]]]:
-    """List the public methods that accept optional data, with the names of all arguments to pass, data included."""
+    """List the public methods that accept optional data, each with the names of all arguments to pass."""
     found = []
     for name, required in methods(kind, result):
         if kind in CENSORED:
@@ -407,7 +411,7 @@ def call_method(kind: str, result: Any, method: str, required: tuple[str, ...], 
 
 
 def numbers(value: Any) -> list[Any]:
-    """Flatten a result of any kind to a list of float arrays, in a fixed order."""
+    """Flatten a result of any type to a list of float arrays, in a fixed order; skip strings, functions and None."""
     if value is None or isinstance(value, str | bytes | types.FunctionType):
         return []
     if isinstance(value, dict):
@@ -429,5 +433,5 @@ def numbers(value: Any) -> list[Any]:
 
 
 def plain() -> Inputs:
-    """Return inputs that are ordinary arrays."""
+    """Return `Inputs` whose data are ordinary arrays."""
     return Inputs(np.array, np.array, np.array)

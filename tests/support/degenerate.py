@@ -97,7 +97,7 @@ OPTIONS: dict[str, list[Any]] = {
 
 
 def option_sets(function: Callable[..., Any]) -> Iterator[dict[str, Any]]:
-    """Yield keyword arguments for a function: none, each option alone, and each option with family="box-cox"."""
+    """Yield keyword arguments for `function`: none, each option by itself, and each option with family="box-cox"."""
     parameters = inspect.signature(function).parameters
     yield {}
     for name in parameters:

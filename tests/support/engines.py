@@ -25,7 +25,7 @@ class Engine:
 
 
 def assert_same_robust_fit(found, expected):
-    """Check that two robust fits of the same rows in different chunks agree up to the stated errors of lambda.
+    """Check that two robust fits of the same rows in different chunks agree up to the fits' `lmbda_error`.
 
     They are not equal, because the sampled rows depend on the chunks.
     """

@@ -13,7 +13,7 @@ from powerkern._results.column_table import ColumnTable
 
 
 def kernel_rows(fit):
-    """Return the rows of results of a fit, (p, N_RESULTS).
+    """Return the rows of results that a fit stores, (p, N_RESULTS).
 
     Equal rows mean equal results, even those without an attribute.
     """
@@ -45,7 +45,7 @@ def family_codes(fit):
 
 
 def quietly(function, *args, **options):
-    """Call a function and ignore its warnings about data; return its result."""
+    """Call ``function(*args, **options)`` and ignore its warnings about data; return its result."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return function(*args, **options)

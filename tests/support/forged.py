@@ -10,7 +10,7 @@ _START = _HEAD.size + 16
 
 
 def parts_of(data):
-    """Return the parsed JSON description, and the payload as bytes."""
+    """Split serialised bytes into the parsed JSON description and the payload."""
     magic, layout, n_text, n_payload = _HEAD.unpack_from(data)
     assert (magic, layout, len(data)) == (b"PKRN", 1, _START + n_text + n_payload)
     return json.loads(data[_START : _START + n_text]), data[_START + n_text :]

@@ -156,7 +156,19 @@ def new(value: str) -> Any:
 
 
 def outcome(name: str, call: Callable[[Any], Any], value: str) -> str | None:
-    """Call with one of the VALUES; return a description of the fault, or None after a result or a documented error."""
+    """Call `call` with one of the VALUES; return a description of the fault, or None if there is none.
+
+    A result, or a documented error with a message, is no fault.
+
+    Parameters
+    ----------
+    name : str
+        Name of the call in descriptions.
+    call : callable
+        Takes the value.
+    value : str
+        Key of VALUES.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UserWarning)
@@ -177,7 +189,7 @@ def outcome(name: str, call: Callable[[Any], Any], value: str) -> str | None:
 
 
 def faults(name: str, call: Callable[[Any], Any]) -> list[str]:
-    """Call with a fixed selection of the VALUES; return descriptions of all faults."""
+    """Call `call` with some of the VALUES, selected by `name`; return descriptions of all faults."""
     rng = random.Random(f"2026 {name}")
     found = [outcome(name, call, value) for value in rng.sample(sorted(VALUES), EACH)]
     return [one for one in found if one]

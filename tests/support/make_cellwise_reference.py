@@ -135,7 +135,7 @@ def steps() -> dict[str, Any]:
 
 
 def write(file: str, about: str, content: dict[str, list[Any] | dict[str, Any]]) -> None:
-    """Write a JSON file with one line for each vector or record; `about` describes its content."""
+    """Write a JSON file with one line for each vector or record of `content`; `about` describes the content."""
     parts = [f'"about": {json.dumps(about)}']
     for key, value in content.items():
         if isinstance(value, dict):

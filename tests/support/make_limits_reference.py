@@ -24,7 +24,7 @@ DIGITS, STEP = 60, "1e-16"
 
 
 def psi(lmbda: Any, x: Any, family: str) -> Any:
-    """Transform a number."""
+    """Return the Box-Cox or Yeo-Johnson transform of a number."""
 
     def branch(m: Any, a: Any) -> Any:
         return a if m == 0 else mp.expm1(m * a) / m
@@ -35,7 +35,7 @@ def psi(lmbda: Any, x: Any, family: str) -> Any:
 
 
 def log_probability(a: Any, b: Any) -> Any:
-    """Return the logarithm of the normal probability of (a, b), the difference of two small tail probabilities."""
+    """Return the log of the normal probability of (a, b), computed as a difference of two small tail probabilities."""
     if a + b > 0:
         a, b = -b, -a
     low = 0 if a == -mp.inf else mp.erfc(-a / mp.sqrt(2))
@@ -61,7 +61,7 @@ def minus_log_likelihood(parameters: Any, case: dict[str, Any]) -> Any:
 
 
 def derivatives(at: Any, case: dict[str, Any]) -> tuple[Any, Any]:
-    """Return gradient and Hessian of `minus_log_likelihood` at a point, by central differences."""
+    """Return gradient and Hessian of `minus_log_likelihood` at the parameters `at`, by central differences."""
     h = mp.mpf(STEP)
 
     def f(*steps: tuple[int, int]) -> Any:
@@ -83,7 +83,10 @@ def derivatives(at: Any, case: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def maximize(case: dict[str, Any]) -> dict[str, float] | None:
-    """Return parameters, value and standard error at the maximum; None if Newton's method does not converge."""
+    """Return the parameters at the maximum, the value there, and the standard error of lambda.
+
+    The result is None if Newton's method does not converge.
+    """
     with mp.workdps(20):
         inside = [low if high is None else high for low, high in zip(case["low"], case["high"], strict=True)]
         y = [float(psi(1, x, case["family"])) for x in inside]

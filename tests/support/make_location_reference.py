@@ -52,7 +52,7 @@ def median(x: list[mpmath.mpf]) -> mpmath.mpf:
 
 
 def quantile(x: list[mpmath.mpf], p: mpmath.mpf) -> mpmath.mpf:
-    """Interpolate order statistics linearly (type 7)."""
+    """Return the `p`-quantile of a sample by linear interpolation between order statistics (type 7)."""
     ordered = sorted(x)
     position = p * (len(x) - 1)
     i = min(int(position), len(x) - 2)
@@ -107,13 +107,29 @@ def fixed_point(x: list[mpmath.mpf], mu: mpmath.mpf, s: mpmath.mpf, weight: Any,
 
 
 def huber_factor(k: str, n: int) -> Any:
-    """Return a function of the residuals: the factor of the scale, which is 1 if the scale solves Huber's equation."""
+    """Return a function of the residuals u that gives the factor of the scale: sqrt(sum min(|u|, k)^2/(n beta)).
+
+    Here beta is the expectation of min(|Z|, k)^2 for a standard normal Z. The factor is 1 if the scale solves Huber's
+    equation.
+    """
     limit = mpmath.mpf(k)
     return lambda u: mpmath.sqrt(mpmath.fsum(clip(v, limit) ** 2 for v in u) / (n * beta(limit)))
 
 
 def huber_scale(x: list[mpmath.mpf], center: mpmath.mpf, k: str, n: int) -> mpmath.mpf:
-    """Solve Huber's equation for the scale by bisection; its left side decreases with s."""
+    """Solve Huber's equation for the scale s by bisection; the left side of the equation decreases with s.
+
+    Parameters
+    ----------
+    x : list of mpf
+        The sample.
+    center : mpf
+        Location.
+    k : str
+        Huber's constant, as a decimal.
+    n : int
+        Divisor of the sum of squares.
+    """
     low, high = mpmath.mpf(0), 10 * max(abs(v - center) for v in x)
     factor = huber_factor(k, n)
     while high - low > high * mpmath.mpf(10) ** -30:
@@ -123,7 +139,7 @@ def huber_scale(x: list[mpmath.mpf], center: mpmath.mpf, k: str, n: int) -> mpma
 
 
 def biweight(x: list[mpmath.mpf]) -> tuple[mpmath.mpf, mpmath.mpf]:
-    """Return the biweight location after one step with c = 6, and the biweight scale with c = 9."""
+    """Return the biweight location after one step with constant c = 6, and the biweight scale with c = 9."""
     center = median(x)
     mad = median([abs(v - center) for v in x])
     weights = [bisquare_weight("6")((v - center) / mad) for v in x]

@@ -32,7 +32,7 @@ Column = tuple[str, str, list[float], list[float] | None]
 
 
 def columns() -> Iterator[Column]:
-    """Yield name, family, values and weights of ordinary columns and of columns that defeat other implementations."""
+    """Yield (name, family, values, weights) of ordinary columns and of columns on which other implementations fail."""
     rng = np.random.default_rng(20)
     normal = rng.normal(size=30)
     few = normal[:12]
@@ -84,9 +84,9 @@ def columns() -> Iterator[Column]:
 
 
 def hard_columns() -> Iterator[tuple[str, str, list[float], list[int] | None]]:
-    """Yield name, family, values, and counts of the values (or None) of difficult columns.
+    """Yield (name, family, values, counts or None) of difficult columns.
 
-    On these columns, other implementations overflow, stop early or guess.
+    On these columns, other implementations overflow, stop early or guess. A value is repeated as often as its count.
     """
     rng = np.random.default_rng(2025)
     normal = rng.normal(size=24)
@@ -185,7 +185,10 @@ def score(family: str, lmbda: mpmath.mpf, x: list[float], weight: list[float] | 
 
 
 def root(f: Callable[[mpmath.mpf], mpmath.mpf], digits: int) -> mpmath.mpf:
-    """Return the root of an increasing function: double an interval until it contains the root, then bisect."""
+    """Return the root of an increasing function to `digits` digits.
+
+    An interval is doubled until it contains the root, and then bisected.
+    """
     low, high = mpmath.mpf(-1), mpmath.mpf(1)
     while f(low) > 0:
         low *= 2
@@ -203,7 +206,7 @@ def optimum(family: str, x: list[float], weight: list[float] | None) -> mpmath.m
 
 
 def sensitivity(family: str, lmbda: mpmath.mpf, x: list[float], weight: list[float] | None) -> float:
-    """Return the largest change of lambda, over max(1, |lambda|), for five random half-ulp changes of the data.
+    """Return the largest change of lambda for five random half-ulp changes of the data, relative to max(1, |lambda|).
 
     The change is computed to first order.
 
@@ -292,7 +295,19 @@ def record(name: str, family: str, x: list[float], weight: list[float] | None) -
 
 
 def relative_curvature(family: str, lmbda: str, x: list[float], repeat: list[int] | None) -> float:
-    """Return the second derivative of the negative log-likelihood in units of max(1, |lambda|)."""
+    """Return the second derivative of the negative log-likelihood with respect to lambda/max(1, |lambda|).
+
+    Parameters
+    ----------
+    family : str
+        The transform.
+    lmbda : str
+        Lambda, as a decimal.
+    x : list of float
+        The column.
+    repeat : list of int or None
+        Number of times that each value is repeated.
+    """
     with mpmath.workdps(60):
         at = mpmath.mpf(lmbda)
         weight = [1.0] * len(x) if repeat is None else [float(count) for count in repeat]

@@ -34,7 +34,7 @@ N_EDGES = (5, 10, 20)
 
 
 def samples() -> Iterator[tuple[str, list[float], list[int]]]:
-    """Yield scores and labels by name: skewed, far outliers, many outliers, negative scores, ties, constant."""
+    """Yield (name, scores, labels) of samples: skewed, far outliers, many outliers, negative, tied, constant."""
     rng = np.random.default_rng(11)
     yield "ten", [1.0, 1.2, 0.9, 1.1, 1.3, 0.8, 1.0, 1.4, 3.0, 5.0], [0] * 8 + [1] * 2
     yield "five", [9.7, 1.2, 1.4, 1.1, 1.3], [1, 0, 0, 0, 0]
@@ -50,7 +50,7 @@ def samples() -> Iterator[tuple[str, list[float], list[int]]]:
 
 
 def parameters(s: list[mpmath.mpf]) -> dict[str, tuple[mpmath.mpf, mpmath.mpf]]:
-    """Return by rule its two parameters, such as center and scale, for the scores `s`."""
+    """Return for each rule its two parameters, such as center and scale, for the scores `s`."""
     n = len(s)
     mean, median = mpmath.fsum(s) / n, location.median(s)
     normal_quartile = location.normal_quantile(mpmath.mpf(3) / 4)

@@ -92,7 +92,7 @@ def netlib_fmin(f: Callable[[float], float], ax: float, bx: float, tol: float) -
 
 
 def exact_moments(x: Sequence[float], w: Sequence[float] | None = None) -> tuple[Fraction, Fraction, Fraction]:
-    """Return weight, mean and sum of squared deviations, in rational arithmetic."""
+    """Return total weight, weighted mean, and weighted sum of squared deviations, in rational arithmetic."""
     values = [Fraction(float(v)) for v in x]
     weights = [Fraction(1)] * len(values) if w is None else [Fraction(float(v)) for v in w]
     weight = sum(weights, Fraction(0))
@@ -102,7 +102,7 @@ def exact_moments(x: Sequence[float], w: Sequence[float] | None = None) -> tuple
 
 
 def log_numbers(logs: Sequence[float], signs: Sequence[float] | None = None) -> tuple[mpmath.mpf, list[mpmath.mpf]]:
-    """Return the largest finite log c, and the numbers sign e^log divided by e^c, as mpmath numbers."""
+    """Return c, the largest finite log, and the numbers sign e^(log - c) as mpmath numbers."""
     factors = [1.0] * len(logs) if signs is None else list(signs)
     counted = [float(v) for v, s in zip(logs, factors, strict=True) if s != 0.0 and v != -math.inf]
     c = mpmath.mpf(max(counted, default=0.0))
@@ -441,7 +441,8 @@ def longdouble_score(family: str, lmbda: np.longdouble, x: np.ndarray) -> np.lon
     """Return g'(lambda) = Cov(psi, dpsi/dlambda)/Var(psi) - mean(J) in long double, for columns of moderate range.
 
     Columns of one sign are centered at their median r: psi = psi(r) + (base + r)^m b_m(d), where base is 0 for Box-Cox
-    and 1 for Yeo-Johnson. The factor adds ln(base + r) to Cov/Var and to mean(J), so both are taken without it.
+    and 1 for Yeo-Johnson, and d is the log of (base + x)/(base + r). The factor (base + r)^m adds ln(base + r) to
+    Cov/Var and to mean(J), so both are taken without it.
     """
     x, m = x.astype(np.longdouble), np.longdouble(lmbda)
     base = np.longdouble(family == "yeo-johnson")
@@ -598,7 +599,7 @@ def uv_visit(
 
 
 def uv_all_elements(m: int, n: int, d: int) -> list[tuple[str, int, int]]:
-    """Return (factor, row, column) of all elements of U, row by row, then of all elements of V."""
+    """Return (factor, row, column) of all elements of U (m, d), row by row, then of all elements of V (d, n)."""
     return [("U", r, s) for r in range(m) for s in range(d)] + [("V", r, s) for r in range(d) for s in range(n)]
 
 
@@ -681,7 +682,17 @@ def equal_area_bins(
 
 
 def binned_errors(y: np.ndarray, p: np.ndarray, n_bins: Sequence[int]) -> dict[str, tuple[float, float]]:
-    """Return each stratum's refinement and calibration error in equal-area bins, averaged over numbers of bins."""
+    """Return each stratum's refinement and calibration error in equal-area bins, averaged over the numbers of bins.
+
+    Parameters
+    ----------
+    y : (n,) ndarray
+        Labels: 1 for outliers, 0 for inliers.
+    p : (n,) ndarray
+        Probabilities.
+    n_bins : sequence of int
+        The numbers of bins.
+    """
     values, counts = np.unique(p, return_counts=True)
     strata = {"all": np.ones(y.size), "outliers": y, "inliers": 1.0 - y}
     errors = {stratum: np.zeros(2) for stratum in strata}
@@ -739,7 +750,10 @@ def bisquare_sum(x: Sequence[float], mu: float, reach: float) -> Fraction:
 
 
 def biweight(x: np.ndarray, c_location: float, c_scale: float) -> tuple[float, float]:
-    """Return the one-step biweight location and the square root of the midvariance (Beers, Flynn and Gebhardt 1990)."""
+    """Return the one-step biweight location, and the square root of the biweight midvariance.
+
+    `c_location` and `c_scale` are the constants of the two (Beers, Flynn and Gebhardt 1990).
+    """
     d = x - np.median(x)
     mad = np.median(abs(d))
     u = d / (c_location * mad)
@@ -754,7 +768,10 @@ def biweight(x: np.ndarray, c_location: float, c_scale: float) -> tuple[float, f
 
 
 def huber_one_step(x: np.ndarray, k: float, beta: float) -> tuple[float, float]:
-    """Return location and scale after one reweighting step from median and normalised MAD, as in R's cellWise."""
+    """Return location and scale after one reweighting step from median and normalised MAD, as in R's cellWise.
+
+    `k` is Huber's constant; `beta` divides the mean of the clipped squares, to make the scale consistent.
+    """
     factor = 1.4826022185056018
     center = np.median(x)
     distance = abs(x - center) / (factor * np.median(abs(x - center)))
@@ -976,7 +993,7 @@ def carroll_objective(family: str, x: np.ndarray, lmbda: float) -> float:
 
 
 def mean_log_slope(family: str, x: np.ndarray) -> float:
-    """Return the mean of J = ln x, or sign(x) log1p(abs(x))."""
+    """Return the mean of J, which is ln x for Box-Cox and sign(x) log1p(abs(x)) for Yeo-Johnson."""
     return float(np.mean(np.log(x) if family == "box-cox" else np.sign(x) * np.log1p(np.abs(x))))
 
 
@@ -1135,23 +1152,23 @@ def reweighted(
 
 
 def share_at_quantiles(family: str, u: np.ndarray, lmbda0: float, rule: str, c: float = 0.5) -> float:
-    """Return the fraction of values that a fit from lambda0 maps near quantiles of a truncated normal.
+    """Return the fraction of values that a fit from lambda0 maps near quantiles of a truncated normal distribution.
 
-    This distribution is normal between -CUTOFF and CUTOFF. The values kept are scaled to its standard deviation.
-    Each counts (1 - (d/c)^2)^3, where d is its distance from the quantile of its rank. A value left out counts 1/2.
+    This distribution is normal between -CUTOFF and CUTOFF. The values kept are scaled to its standard deviation. Each
+    counts (1 - (d/c)^2)^3, where d is its distance from the quantile of its rank. A value left out counts 1/2.
 
     Parameters
     ----------
     family : str
         The transform.
     u : (n,) ndarray
-        The column.
+        The prestandardised column.
     lmbda0 : float
         Start.
     rule : str
         Rule of rectification of the first weights.
     c : float
-        Distance at which a value no longer counts.
+        Distance from which on a value counts 0.
     """
     fit = reweighted(family, u, lmbda0, rule, adaptive=False)
     y = np.sort(power_transforms(family, u, fit.lmbdas[-1])[fit.kept[-1]]).astype(float)
@@ -1162,7 +1179,7 @@ def share_at_quantiles(family: str, u: np.ndarray, lmbda0: float, rule: str, c: 
 
 
 def likeliest_lambda(family: str, x: np.ndarray, start: float) -> float:
-    """Return the root of `longdouble_score`, by bisection around `start`."""
+    """Return the root of `longdouble_score`, by bisection of an interval around `start`."""
     low = high = np.longdouble(start)
     step = np.longdouble(0.25)
     while longdouble_score(family, low, x) >= 0:

@@ -28,7 +28,7 @@ class Case(NamedTuple):
 
 
 def likelihood(family: str, lmbda: float, origin: float, unit: float, x: np.ndarray) -> float:
-    """Return the profile log-likelihood of (x - origin)/unit per observation; -inf outside the domain.
+    """Return the profile log-likelihood of (x - origin)/unit, divided by the number of values; -inf outside the domain.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def published(family: str, x: np.ndarray) -> float:
 
 
 def columns_of(kind: int, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a column of one of ten shapes."""
+    """Draw a column of `n` values; `kind`, from 0 to 9, chooses the shape of the distribution."""
     draw = (
         lambda: rng.gamma(rng.uniform(0.5, 5.0), size=n),
         lambda: rng.lognormal(0.0, rng.uniform(0.2, 1.5), size=n),
@@ -110,7 +110,7 @@ def columns_of(kind: int, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def generate_columns() -> Iterator[np.ndarray]:
-    """Yield the columns of the reference."""
+    """Yield the columns for which tests/data/origin.json has a likelihood."""
     rng = np.random.default_rng(SEED)
     for k in range(N_COLUMNS):
         yield columns_of(k, int(rng.choice([20, 50, 100, 300])), rng)

@@ -13,7 +13,7 @@ INDENTED = re.compile(r"^\.\. code-block:: (?P<language>\w+)\n\n(?P<code>(?:   .
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
-    """Return the blocks of code of a page that are in one of these languages."""
+    """Return the code blocks of a page that are in any of these languages."""
     pattern = FENCED if page.suffix == ".md" else INDENTED
     found = pattern.finditer(page.read_text(encoding="utf-8"))
     return [textwrap.dedent(match["code"]) for match in found if match["language"] in languages]

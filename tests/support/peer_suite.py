@@ -39,7 +39,7 @@ class Recorder:
 
 
 def outcome(script: str, *arguments: str) -> dict[str, int]:
-    """Run a script that calls `run`; return its counts of outcomes and of calls of our functions.
+    """Run a script that calls `run`; return the numbers of tests by outcome, and of calls of our functions.
 
     Fail with the script's output if a test failed, or if our functions were never called.
     """

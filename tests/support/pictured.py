@@ -6,7 +6,7 @@ import numpy as np
 
 
 def skewed(n=120, p=3, seed=0):
-    """Return lognormal columns."""
+    """Return lognormal columns, (n, p)."""
     return np.random.default_rng(seed).lognormal(size=(n, p))
 
 

@@ -13,7 +13,7 @@ DELTA = (2 * stats.norm.cdf(_K) - 1) - 2 * _K * stats.norm.pdf(_K) + _K**2 * 2 *
 
 
 def present(*columns):
-    """Return the rows in which all columns have values."""
+    """Return the columns without the rows in which any of them is NaN."""
     known = ~np.any(np.isnan(columns), axis=0)
     return [column[known] for column in columns]
 

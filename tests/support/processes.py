@@ -13,7 +13,10 @@ SOURCES = Path(powerkern.__file__).parents[1]
 
 
 def start(code: str, sources: Path = SOURCES, stdin: bool = False, **environment: str) -> subprocess.Popen[str]:
-    """Start a process that runs `code` and can import powerkern from the folder `sources`."""
+    """Start a process that runs `code` in the folder `sources`, from which it imports powerkern.
+
+    With `stdin`, its standard input is a pipe. `environment` has further environment variables.
+    """
     return subprocess.Popen(
         [sys.executable, "-c", code],
         cwd=sources,
@@ -26,7 +29,10 @@ def start(code: str, sources: Path = SOURCES, stdin: bool = False, **environment
 
 
 def run(code: str, sources: Path = SOURCES, **environment: str) -> str:
-    """Return the output of a process, which must end without an error or a warning."""
+    """Return what a process prints that runs `code`; it must end without an error or a warning.
+
+    The process can import powerkern from the folder `sources`, and has these further environment variables.
+    """
     with start(code, sources, **environment) as process:
         try:
             out, err = process.communicate(timeout=300)

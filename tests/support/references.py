@@ -64,7 +64,7 @@ SHORT = [case for case in FITTED if case.x.size <= 60]
 
 
 def relative_error(value: float, exact: str, unit: float = 1.0) -> float:
-    """Return |value - exact| over max(unit, |exact|)."""
+    """Return |value - exact| divided by max(unit, |exact|); `exact` is a decimal."""
     with mpmath.workdps(30):
         return float(abs(mpmath.mpf(value) - mpmath.mpf(exact)) / max(unit, abs(mpmath.mpf(exact))))
 

@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike
 
 
 def lognormal_columns(n: int, sigma: ArrayLike, mean: float = 0.0, seed: int = 0) -> np.ndarray:
-    """Draw n rows of lognormal columns, one for each sigma."""
+    """Draw a matrix (n, k) of lognormal columns, one for each of the k values of `sigma`."""
     return np.random.default_rng(seed).lognormal(mean, sigma, size=(n, len(np.atleast_1d(sigma))))
 
 
 def contaminated_lognormal(n: int = 200, p: int = 12, seed: int = 5) -> np.ndarray:
-    """Draw lognormal columns in which a twentieth of the rows, at random positions, is multiplied by 30."""
+    """Draw a matrix (n, p) of lognormal columns; a twentieth of the rows, at random positions, is multiplied by 30."""
     rng = np.random.default_rng(seed)
     x = rng.lognormal(sigma=0.6, size=(n, p))
     x[: n // 20] *= 30.0
