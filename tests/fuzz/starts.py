@@ -105,7 +105,7 @@ def signed_logs(family: str, u: np.ndarray) -> np.ndarray:
 
 
 def transforms(family: str, u: np.ndarray, lmbdas: np.ndarray, rectify: bool) -> np.ndarray:
-    """Return the transforms of a sorted column, (k, n), one row per lambda; with `rectify`, linear beyond a quartile."""
+    """Return the transform of a sorted column, one row per lambda; with `rectify`, it is linear beyond a quartile."""
     logs, lmbda = signed_logs(family, u), lmbdas[:, None]
     m = np.where((logs < 0.0) & (family == "yeo-johnson"), lmbda - 2.0, lmbda)
     m = np.where(abs(m) < 1e-200, 1e-200, m)
