@@ -15,7 +15,7 @@ EXCLUDED = ("kernels", "_jit")
 
 
 def unexecuted_raises(source: str, executed: Set[int]) -> Iterator[tuple[int, str]]:
-    """Yield line number and text of each `raise` statement none of whose lines was executed.
+    """Yield line number and text of each `raise` statement in `source` none of whose lines is in `executed`.
 
     Abstract methods, which only raise NotImplementedError, are left out.
     """

@@ -94,7 +94,10 @@ def _named(reference: str) -> list[Function]:
 
 
 def _described(function: Function, depth: int = 3) -> set[str]:
-    """Return the argument names described by a docstring or by the functions to which it refers."""
+    """Return the names of arguments described by a docstring or by the functions to which it refers.
+
+    References are followed to a depth of `depth`.
+    """
     doc, named = function.doc, set(re.findall(r"`+([A-Za-z_.]+)`+", function.doc))
     here = set(_entries(doc)) | {name for name in function.arguments if name in named}
     last = function.name.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Joint fits of several columns against R's car, mpmath and SciPy's optimisers, and their invariances."""
+"""Joint fits of several columns, compared with R's car, mpmath and SciPy's optimisers, and their invariances."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def evaluation(likelihood: JointLikelihood, lmbda: Any) -> JointEvaluation:
 
 
 def records() -> Any:
-    """Yield car's fits; all data sets except iris need `needs_shared_data`, as only iris comes with scikit-learn."""
+    """Yield car's fits. Fits to data that scikit-learn does not contain are marked `needs_shared_data`."""
     for k, r in enumerate(read_reference("regression.json")["multivariate"]):
         marks = () if r["name"] == "iris" else pytest.mark.needs_shared_data
         yield pytest.param(k, r, id=f"{r['name']}-{r['family']}", marks=marks)
@@ -101,7 +101,7 @@ def test_agrees_with_car(k: int, record: dict[str, Any]) -> None:
 
 
 def nasty() -> dict[str, tuple[str, np.ndarray]]:
-    """Return families and columns on which textbook formulas fail."""
+    """Return (family, columns) by name, for columns on which textbook formulas fail and for ordinary columns."""
     rng = np.random.default_rng(7)
     z = rng.normal(size=(24, 3))
     close = z[:, [0, 0]] + 1e-4 * z[:, [1, 2]]  # r = 1 - 1e-8

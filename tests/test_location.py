@@ -1,4 +1,4 @@
-"""Every method of location and scale against NumPy, SciPy and multiprecision, and the invariances of each method."""
+"""Every method of location and scale: invariances, and comparison with NumPy, SciPy and multiprecision."""
 
 from __future__ import annotations
 
@@ -106,7 +106,10 @@ def test_trimmed_means_do_not_see_what_is_trimmed():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_one_dominant_weight_determines_location_and_scale(method):
-    """The location is close to the value that has nearly all of the weight; the scale is 0 or much smaller."""
+    """One value has nearly all of the weight.
+
+    The location is close to this value, and the scale is less than a thousandth of it.
+    """
     x = [5.0060962283254685e236, 2.189131805958055e-211, 1.1160364130934942e-227, -8.950792081301045e-255, -7.8e18]
     w = [23552137.18109192, 0.0009785146262961844, 0.22745490846835234, 1.5728206997789287e-07, 0.0003481362672128941]
     found = location_scale(x, method, sample_weight=w)

@@ -1,4 +1,4 @@
-"""ONNX graphs, run by onnxruntime, against the fits from which they were made."""
+"""ONNX graphs, run by onnxruntime, are compared with the fits from which they were made."""
 
 from __future__ import annotations
 

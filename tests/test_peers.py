@@ -121,7 +121,7 @@ def test_imbalanced_learn_resamples_transformed_rows():
 
 
 def test_the_code_of_the_page_runs():
-    """The code of `PAGE` runs with a data frame, a series `y` and a panel in long form, which it does not define."""
+    """The code of `PAGE` runs once the names that it uses are defined: a data frame, a series `y` and a long panel."""
     for module in ("feature_engine", "imblearn", "pyod", "skforecast", "sktime", "statsforecast"):
         pytest.importorskip(module)
     panel = pd.DataFrame({"unique_id": ["a"] * 60 + ["b"] * 60, "ds": np.tile(pd.date_range("2020", periods=60), 2)})

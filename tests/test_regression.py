@@ -1,4 +1,4 @@
-"""Regressions with a transformed response, against R's car and MASS, mpmath and least squares by NumPy."""
+"""Regressions with a transformed response, compared with R's car and MASS, mpmath and least squares by NumPy."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_searches_take_or_refuse_values_of_any_size(name: str) -> None:
 
 
 def test_numbers_beyond_float64_are_rejected_or_become_infinite() -> None:
-    """An argument that must be finite raises, as does a Python integer; elsewhere a long double becomes infinite."""
+    """A Python integer is an error. A long double becomes infinite, an error if the argument must be finite."""
     assert kernels.rectified_boxcox(np.longdouble("1e400"), 0.5, 0.5, 2.0) == np.inf
     with pytest.raises(ValueError, match=r"x has integers beyond the range of float64"):
         kernels.rectified_boxcox(10**400, 0.5, 0.5, 2.0)

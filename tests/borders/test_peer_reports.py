@@ -225,7 +225,7 @@ def test_dask_frames_with_integer_columns() -> None:
 
 
 def test_partitions_with_columns_in_another_order() -> None:
-    """dask 6856: partitions with columns in another order failed in the last step, or values changed columns.
+    """dask 6856: partitions with columns in another order failed in the last step, or values moved to other columns.
 
     powerkern at first run: correct.
     """

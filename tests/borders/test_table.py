@@ -1,7 +1,7 @@
-"""Call every public function and method with every container and order of labels, and with data changed later.
+"""Call every public function and method with every container and order of labels, and with data that change later.
 
 `tests/support/border_table.py` generates the table from signatures, so a new function is tested as soon as it is
-public. The expected value is always that of ordinary arrays in the same order.
+public. The expected result is the result for ordinary arrays in the same order.
 """
 
 from __future__ import annotations

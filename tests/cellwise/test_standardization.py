@@ -1,4 +1,4 @@
-"""Consistency factors of robust scales, and correlated columns of the wrapped search, against plain versions."""
+"""Consistency factors of robust scales and correlated columns of the wrapped search, compared with plain versions."""
 
 from __future__ import annotations
 

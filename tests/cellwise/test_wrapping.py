@@ -1,4 +1,4 @@
-"""Wrapping and correlations of wrapped data against plain NumPy and constants of Raymaekers and Rousseeuw (2021)."""
+"""Wrapping, and correlations of wrapped data, compared with NumPy and with Raymaekers and Rousseeuw (2021)."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_m_step_is_a_weighted_mean_and_standard_deviation(b, c):
 
 
 def test_the_m_step_makes_locations_efficient():
-    """The location has 1.06 times the asymptotic variance of the mean; the MCD location has at least 1.4 times."""
+    """The location has 1.06 times the asymptotic variance of the mean, the MCD location at least 1.4 times."""
     x = np.random.default_rng(0).normal(size=(200, 10_000))
     variance = {method: 200.0 * wrap(x, method=method).loc.var() for method in ("mcd", "wrapping")}
     assert variance["mcd"] > 1.4

@@ -830,7 +830,7 @@ def test_demo_saves_when_asked(run, tmp_path):
 
 
 def test_demo_simulates_the_same_data_unless_asked(run, tmp_path):
-    """The help gives the seed: 1."""
+    """The seed is 1 by default, as the help says."""
     for name, words in {"plain": [], "one": ["--seed", "1"], "two": ["--seed", "2"]}.items():
         assert run("demo", "--rows", 20, "--columns", 1, "--json", *words, "--save", tmp_path / name)[0] == 0
     plain, one, two = (np.load(tmp_path / name / "box-cox.npy") for name in ("plain", "one", "two"))

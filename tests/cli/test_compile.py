@@ -1,4 +1,4 @@
-"""`powerkern compile` and the wheel with compiled code. Tests here compile small entries; the command compiles all."""
+"""`powerkern compile` and the wheel with compiled code. The tests compile small entries only."""
 
 from __future__ import annotations
 

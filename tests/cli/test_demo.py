@@ -1,4 +1,4 @@
-"""The demo: simulated data are normal after their transform, and figures are those of their definitions."""
+"""The demo: simulated data are normal after their transform, and printed statistics equal their definitions."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_numbers_are_read_and_written_plainly(run, tmp_path, name):
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if "," not in name])
 def test_the_advice_reads_the_numbers_correctly(run, tmp_path, name):
-    """A file is read without options; with the options that the warning suggests, its numbers are read as intended."""
+    """Without options, a file causes a warning. With the options suggested there, its numbers are read correctly."""
     cells, _ = FORMATS[name]
     path = tmp_path / "x.csv"
     path.write_text(table(cells))

@@ -1,4 +1,4 @@
-"""uv_decompose and rank_profile against the example of a lecture, a plain implementation, and definitions by NumPy."""
+"""uv_decompose and rank_profile, compared with the example of a lecture, a plain implementation, and NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rating models against the gradient of the documented objective and dense solutions; input formats and errors."""
+"""Rating models, compared with the gradient of the objective and with dense solutions; input formats and errors."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def test_labels_beyond_2_53_are_exact(kind: type) -> None:
 
 
 def test_lists_of_labels_from_below_zero_to_beyond_int64_are_exact() -> None:
-    """NumPy turns such a list into floats, in which neighbours are equal."""
+    """NumPy converts such a list to float64, in which adjacent integers of this size are equal."""
     users = [2**63, 2**63 + 1, -1] * 10
     films, stars = np.repeat(np.arange(10), 3), np.tile([5.0, 1.0, 3.0], 10)
     model = fit_ratings((users, films, stars), 0, rng=0)

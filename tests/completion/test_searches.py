@@ -1,4 +1,4 @@
-"""Searches along paths of settings, held-out entries and estimates of work, against plain versions."""
+"""Searches along paths of settings, held-out entries and estimates of work, compared with plain versions."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_steps_are_extrapolated_without_the_change_of_shrinkage():
 
 @pytest.mark.parametrize(("tol", "n"), [(0.34, 2), (0.32, 3), (0.21, 3), (0.19, 4)])
 def test_epochs_end_when_the_relative_change_is_small(tol, n):
-    """The errors are 2, 1.5, 1.25, ..., each smaller than the one before it by 1/3, 1/5, 1/9 of itself."""
+    """The errors 2, 1.5, 1.25, 1.125, ... decrease by 1/3, 1/5, 1/9, ... of the new error."""
     errors = itertools.count(1)
     calls = []
 

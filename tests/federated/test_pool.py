@@ -1,4 +1,4 @@
-"""Columns over all sites: scalings, checks of requests and answers, and merging, against their definitions."""
+"""Columns over all sites: scalings, checks of requests and answers, and merging, compared with their definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fits of groups equal fits of each group by itself, for all labels and orders of rows."""
+"""Fits of groups equal separate fits of the rows of each group, for all labels and orders of rows."""
 
 from __future__ import annotations
 

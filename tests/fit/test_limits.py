@@ -461,7 +461,7 @@ def test_the_likelihood_of_a_long_column_has_no_slope_at_the_fit(family: str, li
     lmbda, loc, scale = (float(each[0]) for each in (fit.lmbda, fit.loc, fit.scale))
 
     def standardize(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return standardised points and their derivatives in lambda, by a complex step."""
+        """Return standardised transforms of `points` and their derivatives in lambda, computed by a complex step."""
         inside = np.where(np.isfinite(points), points, 1.0)
         y = transform_complex(inside, lmbda + 1e-30j, family)
         return np.where(np.isfinite(points), (y.real - loc) / scale, points), y.imag / 1e-30 / scale

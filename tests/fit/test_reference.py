@@ -1,4 +1,4 @@
-"""Fits against optima computed in multiprecision arithmetic."""
+"""Fits compared with optima computed in multiprecision arithmetic."""
 
 from __future__ import annotations
 

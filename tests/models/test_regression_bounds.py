@@ -1,4 +1,4 @@
-"""Bounds on lambda of regressions, against profiles on fine grids."""
+"""Bounds on lambda of regressions, compared with profiles on fine grids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mahalanobis and Kolmogorov-Smirnov distances against references, SciPy and mathematical identities."""
+"""Mahalanobis and Kolmogorov-Smirnov distances, compared with references and SciPy, and mathematical identities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures of outlier probabilities against reference values, plain versions and mathematical identities."""
+"""Measures of outlier probabilities, compared with reference values and plain versions, and mathematical identities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outlier probabilities against reference values, SciPy and mathematical identities."""
+"""Outlier probabilities, compared with reference values and SciPy, and mathematical identities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""QQ plots and histograms of censored columns against plotting positions by hand, in fractions, and by Kaplan-Meier."""
+"""QQ plots and histograms of censored columns, compared with plotting positions in fractions and with Kaplan-Meier."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_observed_values_are_drawn_at_their_censored_positions(standardize: bool
 
 
 def test_right_censored_columns_are_mirrored() -> None:
-    """Under Yeo-Johnson, the QQ plot of -x is the QQ plot of x turned by 180 degrees."""
+    """Under Yeo-Johnson, the QQ plot of -x is the QQ plot of x rotated by 180 degrees."""
     above = pk.fit(-CENSORED, above=IS_BELOW)
     below = pk.fit(CENSORED, below=IS_BELOW)
     scores, values = draw_after(-CENSORED, above, above=IS_BELOW)

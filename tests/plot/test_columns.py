@@ -96,7 +96,7 @@ def test_many_points_are_thinned_to_what_can_be_seen():
 def test_the_band_contains_whole_normal_samples(n):
     """The band contains 95 of 100 normal samples entirely, for every sample size.
 
-    The Monte Carlo error of both simulations is at most 2.
+    The band and the test are both simulations, with a joint Monte Carlo error of at most 2 of 100.
     """
     band = simultaneous_band(n, 0.95)
     z = np.sort(np.random.default_rng(3).standard_normal((2000, n)), axis=1)

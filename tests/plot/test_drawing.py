@@ -1,4 +1,4 @@
-"""Axes, colors, titles, legends and labels of points, against plain versions of their rules."""
+"""Axes, colors, titles, legends and labels of points, compared with plain versions of their rules."""
 
 from __future__ import annotations
 

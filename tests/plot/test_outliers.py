@@ -50,7 +50,7 @@ def test_labels_of_an_outlier_map_do_not_overlap():
 
 
 def test_a_label_covers_no_other_point_if_there_is_a_free_place():
-    """Points lie to the right of the labelled point, where its label would stand first."""
+    """Other points lie to the right of the labelled point, where its label is tried first."""
     ax = plt.subplots()[1]
     x, y = np.meshgrid([0.5, 0.52, 0.55, 0.58], [0.5, 0.47, 0.53])
     points = np.column_stack([x.ravel(), y.ravel()])

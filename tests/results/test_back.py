@@ -1,4 +1,4 @@
-"""Means and quantiles on the scale of the data against mpmath, closed forms and R's forecast."""
+"""Means and quantiles on the scale of the data, compared with mpmath, closed forms and R's forecast."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_a_standard_deviation_near_the_smallest_number_gives_the_median(family, 
 @pytest.mark.parametrize("lmbda", [0.5, 1.3, 2.0, 2.8])
 @pytest.mark.parametrize("standardize", [True, False])
 def test_columns_of_negative_values_mirror_positive_ones(lmbda, standardize):
-    """Results agree with those of the mirrored column, and with a plain integral of the inverse transform."""
+    """Results are compared with results for the mirrored column and with an integral of the inverse transform."""
     x = 5.0 + X
     up = pk.fit(x, lmbda=2.0 - lmbda, standardize=standardize)
     down = pk.fit(-x, lmbda=lmbda, standardize=standardize)

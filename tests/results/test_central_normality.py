@@ -1,4 +1,4 @@
-"""The test of central normality against a plain implementation, published quantiles and simulation."""
+"""The test of central normality, compared with a plain implementation, published quantiles and simulation."""
 
 from __future__ import annotations
 

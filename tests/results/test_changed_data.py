@@ -78,9 +78,9 @@ def answers(fit):
 
 
 def assert_same_or_refused(before, after, may_refuse):
-    """Check that each method answers as before, or raises the error about changed data; return those that raise.
+    """Check that each method answers as before, or raises the error about changed data; return the names of the latter.
 
-    Without `may_refuse`, no method may raise.
+    `before` and `after` are results of `answers`. Without `may_refuse`, no method may raise.
     """
     refused = []
     for name, was in before.items():

@@ -1,4 +1,4 @@
-"""Likelihood ratio tests, Wald intervals and rounded powers, against mpmath, scipy and R's car."""
+"""Likelihood ratio tests, Wald intervals and rounded powers, compared with mpmath, SciPy and R's car."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ def test_rounded_powers_and_intervals_are_those_of_car(car):
 
 
 def test_likelihood_ratios_agree_with_mass_and_car():
-    """The difference of car's tests of 1 and 0 is a test of 1 against 0, by the profile of MASS::boxcox."""
+    """Test lambda = 1 against 0 with log-likelihoods of MASS::boxcox.
+
+    The statistic equals the difference between car's statistics for lambda = 1 and lambda = 0.
+    """
     checked = 0
     for r in read_reference("regression.json")["univariate"]:
         if "mass_llf" in r:

@@ -219,7 +219,7 @@ def check_that_it_can_be_used(fit: PowerFit) -> None:
 def test_mutated_texts_are_refused_or_usable(fit: tuple[str, str], standardize: bool) -> None:
     """Some hundred changed texts of each fit either raise the documented error or give a usable fit.
 
-    Over ten thousand were tried once.
+    More than ten thousand texts have been tried in a longer run.
     """
     text = text_of(*fit, standardize)
     rng = random.Random(f"{fit} {standardize}")

@@ -1,4 +1,4 @@
-"""The line in a printed fit about columns that are not listed."""
+"""The line of a printed fit that counts the columns not listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard errors and intervals of robust and other non-ML estimators against a bootstrap in a plain loop."""
+"""Standard errors and intervals of robust and other non-ML estimators, compared with a bootstrap in a plain loop."""
 
 from __future__ import annotations
 

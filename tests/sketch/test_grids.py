@@ -1,4 +1,4 @@
-"""Grids and ranges of chunks, and sums that move between grids, against plain versions."""
+"""Grids and ranges of chunks, and sums that are moved to another grid, compared with plain versions."""
 
 from __future__ import annotations
 

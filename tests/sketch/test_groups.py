@@ -1,4 +1,4 @@
-"""Groups from chunks equal the fits of `powerkern.fit` with ``groups=``, however rows are divided."""
+"""Fits of groups from chunks equal the fits by `powerkern.fit` with ``groups=``, however the rows are divided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order statistics of chunks: samples, bins, cells and points, against plain versions of their definitions."""
+"""Order statistics of chunks: samples, bins, cells and points, compared with plain versions of their definitions."""
 
 from __future__ import annotations
 

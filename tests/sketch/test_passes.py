@@ -1,4 +1,4 @@
-"""Passes over chunks: kept values, censored intervals and wide tables of groups, against plain versions."""
+"""Passes over chunks: kept values, censored intervals and wide tables of groups, compared with plain versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Robust fits from chunks against fits of the same rows in memory."""
+"""Robust fits from chunks, compared with fits of the same rows in memory."""
 
 import functools
 import itertools

@@ -345,9 +345,9 @@ def test_several_detectors_are_combined(combination):
 
 @pytest.mark.parametrize("combination", ["mean", "median", "maximum", "minimum"])
 def test_combined_decisions_respect_unanimous_detectors(combination):
-    """A row that all detectors flag is an outlier, one that none flags is not.
+    """A row is an outlier if all detectors flag it, and not an outlier if none does.
 
-    For "maximum" one detector suffices, for "minimum" all are needed.
+    Otherwise one of the three detectors suffices for "maximum", two are needed for "median" and all for "minimum".
     """
     detectors = [LocalOutlierFactor(contamination=0.02, novelty=True), EllipticEnvelope(random_state=0), PyODLike()]
     model = OutlierProbability(detectors, combination=combination).fit(X)

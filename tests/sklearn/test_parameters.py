@@ -1,4 +1,4 @@
-"""The least and the greatest values of numeric parameters, which estimators check before they read data."""
+"""Smallest and largest valid values of numeric parameters, which estimators check before they read data."""
 
 from __future__ import annotations
 

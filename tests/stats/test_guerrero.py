@@ -1,4 +1,4 @@
-"""Guerrero's lambda against R's forecast, brute force without mpmath, and its own invariances."""
+"""Guerrero's lambda, compared with R's forecast and brute force, and its invariances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""boxcox1p, inv_boxcox1p and the normality plots, against SciPy and mpmath."""
+"""boxcox1p, inv_boxcox1p and the normality plots, compared with SciPy and mpmath."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of naive Bayes from moments, against fits of GaussianNB in every trial."""
+"""Scores of naive Bayes from moments, compared with fits of GaussianNB in every trial."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches for lambdas that maximise a cheap function, against plain versions of the same rules."""
+"""Searches for lambdas that maximise a cheap function, compared with plain versions of the same rules."""
 
 from __future__ import annotations
 
@@ -95,7 +95,26 @@ def assert_same_trials(trials: list[Trial], expected: list) -> None:
 
 
 def plain_iterations(hills: Hills, space: Space, start, schedule: Schedule, random):
-    """Coordinate ascent with restarts, shuffles and refinements, round by round."""
+    """Run coordinate ascent with restarts, shuffles and refinements, as `schedule` says, in a plain loop.
+
+    Parameters
+    ----------
+    hills, space : Hills, Space
+        The objective and its domain of three columns.
+    start : (3,) ndarray
+        Lambdas at which the ascent starts.
+    schedule : Schedule
+        Periods of restarts, shuffles and refinements, tolerance and patience.
+    random : numpy.random.Generator
+        Draws restarts and shuffles.
+
+    Returns
+    -------
+    best : tuple
+        The best lambdas and their score.
+    trials : list of tuple
+        The trials, as in `improve`. Restarts have column -1 and lambda NaN.
+    """
     trials: list = []
     now = best = (start, hills.value(start))
     order, begin, halvings, final, unimproved = np.arange(3), 0, 0, False, 0

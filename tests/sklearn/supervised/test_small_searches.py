@@ -1,4 +1,4 @@
-"""Supervised searches on few rows, against scikit-learn's cross-validation of the transformed columns."""
+"""Supervised searches on few rows, compared with scikit-learn's cross-validation of the transformed columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FEW = {"lmbdas": GRID, "max_epochs": 1, "cv": 3, "starts": "ones"}
 
 
 class Plain(ClassifierMixin, BaseEstimator):
-    """The nearest of two class means, with weights; no shortcut applies."""
+    """A classifier by the nearest of two weighted class means, for which the package has no fast method."""
 
     def fit(self, X, y, sample_weight=None):
         w = np.ones(len(y)) if sample_weight is None else sample_weight
@@ -101,7 +101,7 @@ def test_regressors_are_scored_as_requested(scoring):
 
 @pytest.mark.parametrize("own_scorer", [False, True])
 def test_weights_count_in_scaling_fits_and_scores(own_scorer):
-    """A scorer that takes no weights gets none."""
+    """A scorer that does not accept weights is called without them."""
     weight = np.arange(48) % 3 * 0.5
     scoring = (lambda m, X, y: float(np.mean(m.predict(X) == y))) if own_scorer else None
     model = SupervisedPowerTransformer(Plain(), scoring=scoring, **FEW | {"cv": KFold(3)})
