@@ -446,7 +446,26 @@ def _lines_of_statement(mutant: Mutant, source: bytes) -> range:
 
 
 def run_tests(tree: Path, mutant: Mutant, tests: Sequence[str], limit: float) -> tuple[int | None, str]:
-    """Run tests in a copy of the tree; return pytest's exit code (None after `limit` seconds) and the first failure."""
+    """Run tests with a mutant in place.
+
+    Parameters
+    ----------
+    tree : Path
+        Copy of the repository that contains the mutant.
+    mutant : Mutant
+        The mutant. Kernels run as plain Python if it is in a kernel.
+    tests : sequence of str
+        Test files or identifiers of tests, as pytest takes them.
+    limit : float
+        Time limit in seconds.
+
+    Returns
+    -------
+    code : int or None
+        pytest's exit code; None after `limit` seconds.
+    failure : str
+        Identifier of the first test that failed, or the end of the output.
+    """
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", "--tb=no", *tests]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     if mutant.path.startswith(KERNELS):
@@ -471,7 +490,26 @@ def run_tests(tree: Path, mutant: Mutant, tests: Sequence[str], limit: float) ->
 
 
 def judge(tree: Path, mutant: Mutant, limit: float, lines: TestedLines | None) -> tuple[Verdict, str]:
-    """Run the tests of a mutant; return the verdict with the test that failed or the reason why it is undecided."""
+    """Run the tests of a mutant.
+
+    Parameters
+    ----------
+    tree : Path
+        Copy of the repository without the mutant.
+    mutant : Mutant
+        The mutant.
+    limit : float
+        Time limit of one run of pytest, in seconds.
+    lines : TestedLines or None
+        Tests by line. If given, those that execute the mutant run first.
+
+    Returns
+    -------
+    verdict : Verdict
+        "killed", "survived" or "undecided".
+    detail : str
+        The test that failed, the reason why the verdict is undecided, or "".
+    """
     source = (tree / mutant.path).read_bytes()
     stages = [lines.find_tests(mutant, source)[:N_FIRST]] if lines else []
     stages.append(select_tests(mutant))
@@ -493,7 +531,11 @@ def judge(tree: Path, mutant: Mutant, limit: float, lines: TestedLines | None) -
 
 
 def confirm(tree: Path, mutant: Mutant, failure: str, limit: float) -> tuple[Verdict, str]:
-    """Run the failed test, then its file, on the original code; return "killed" if either run passes there."""
+    """Run the test that failed, and then its file, without the mutant.
+
+    If either run passes, the verdict is "killed", otherwise "undecided". Arguments and results are as in `judge`;
+    `failure` is the identifier of the test.
+    """
     file = failure.split("::")[0]
     if not (tree / file).is_file():
         return "undecided", f"no test is to blame: {failure}"
@@ -536,7 +578,10 @@ def main(arguments: list[str] | None = None) -> int:
 def judge_known(
     tree: Path, mutant: Mutant, limit: float, lines: TestedLines | None, reasons: dict[tuple[str, str, str], str]
 ) -> tuple[Verdict, str]:
-    """Return "equivalent" and the listed reason for an equivalent mutant; run the tests of any other mutant."""
+    """Return "equivalent" and the reason if the mutant is in `reasons`; otherwise run its tests, as `judge` does.
+
+    `reasons` is a result of `read_equivalent`.
+    """
     if mutant.key in reasons:
         return "equivalent", reasons[mutant.key]
     return judge(tree, mutant, limit, lines)

@@ -37,7 +37,7 @@ CAR = {"bcPower": "box-cox", "yjPower": "yeo-johnson"}
 
 
 def correlated(n: int, p: int, seed: int = 0, r: float = 0.5) -> np.ndarray:
-    """Return lognormal columns whose logs are correlated."""
+    """Return an (n, p) matrix of lognormal values; the logs of any two columns have correlation r."""
     rng = np.random.default_rng(seed)
     return np.exp(0.5 * (np.sqrt(1.0 - r) * rng.normal(size=(n, p)) + np.sqrt(r) * rng.normal(size=(n, 1))))
 

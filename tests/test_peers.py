@@ -26,7 +26,7 @@ FITTED = pk.fit(FRAME[["a", "b"]]).transform(FRAME[["a", "b"]])
 
 
 def walk(n: int, freq: str = "D") -> pd.Series:
-    """Return the exponential of a random walk of `n` steps, as a series with dates of frequency `freq`."""
+    """Return the exponential of a random walk of `n` steps, as a series with dates at intervals of `freq`."""
     index = pd.date_range("2020-01-01", periods=n, freq=freq)
     return pd.Series(np.exp(3.0 + np.cumsum(RNG.normal(0.0, 0.1, n))), index=index, name="y")
 

@@ -150,7 +150,7 @@ def test_chosen_columns_and_options_agree_with_the_fit_in_memory(dataset, frame)
 
 
 def in_order(dataset, frame):
-    """Return the numeric columns, with rows in the order of the frame."""
+    """Return the numeric columns of a Ray dataset as an array, with rows in the order of `frame`."""
     found = dataset.to_pandas().set_index("id").loc[frame["id"]]
     return found[[*NAMES, "weight"]].to_numpy(dtype=float, na_value=np.nan)
 

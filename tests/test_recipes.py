@@ -28,7 +28,7 @@ np.save(f"{__file__}.{rank}.npy", fit.lmbda)
 
 
 def test_mpi_recipe_fits_all_rows_in_each_process(tmp_path):
-    """The guide's MPI recipe, run by three processes, prints in each of them the fit of all rows."""
+    """Three processes run the guide's MPI recipe, and each prints the fit of all rows."""
     if subprocess.run([sys.executable, "-c", "import mpi4py.MPI"], check=False, capture_output=True).returncode:
         pytest.skip("no mpi4py, or no MPI library")
     mpiexec = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")

@@ -74,9 +74,18 @@ def _check_texts(texts: list[str]) -> None:
 def _calls(
     function: Callable[..., Any], make_arguments: Callable[[Inputs], dict[str, Any]], frames: Any, every_option: bool
 ) -> Iterator[Callable[[], Any]]:
-    """Yield calls of `function` with each frame and the default options.
+    """Yield calls of a function for `_check_messages`.
 
-    Frames in `_USUAL` (with `every_option`, all frames) are also combined with each other set of options.
+    Parameters
+    ----------
+    function : callable
+        The function.
+    make_arguments : callable
+        Returns the required arguments, made from an `Inputs`.
+    frames : iterable of str
+        Names of data frames in `FRAMES`. The first set of options, the default one, is combined with each of them.
+    every_option : bool
+        Whether the other sets of options are combined with all frames, or only with those in `_USUAL`.
     """
     for frame in frames:
         given = make_arguments(_make_inputs(frame))

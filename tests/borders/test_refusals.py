@@ -1,4 +1,4 @@
-"""Test the `raise` statements of the package that the tests of their own module do not execute.
+"""Test the `raise` statements of the package that no other test file executes.
 
 ``python tests/raises.py`` lists the `raise` statements that no test executes.
 """

@@ -123,7 +123,10 @@ def _check_one_sentence(error: Exception, pattern: str) -> None:
 
 
 def _check_refusal(error: Exception, container: str) -> None:
-    """Check that only containers of Python objects are refused, and that the message says how to convert them."""
+    """Check that a rejected container holds Python objects, and that the message says how to convert them.
+
+    `container` is its key in `CONTAINERS`.
+    """
     assert "object" in container, error
     _check_one_sentence(error, "real number|convert it")
 
@@ -170,7 +173,8 @@ def _labelled(index: Any, order: Any) -> Inputs:
     index : sequence of n labels
         Labels of the rows of data frames.
     order : sequence of n int
-        Positions in which vectors, masks of cells and ends of intervals are stored. They keep their labels.
+        Row order, as positions, in which vectors, masks of cells and ends of intervals are stored with their labels.
+        Masks and ends also have their columns reversed.
     """
 
     def matrix(x: Any) -> Any:

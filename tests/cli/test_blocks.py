@@ -13,7 +13,7 @@ from powerkern._input.tables import files
 
 @pytest.fixture
 def in_blocks(monkeypatch):
-    """Treat every file as large, with few rows in blocks of text."""
+    """Treat every file as large, and read text and Parquet files in blocks of a few rows."""
     monkeypatch.setattr("powerkern._cli.fit.LARGE", 0)
     monkeypatch.setattr("powerkern._input.tables.text._CELLS_AT_ONCE", 40)
     monkeypatch.setattr("powerkern._input.tables.parquet.CELLS", 40)

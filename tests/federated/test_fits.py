@@ -117,7 +117,10 @@ def test_the_smallest_numbers_are_left_as_they_are(x: list[float]) -> None:
 
 
 def columns_of_every_kind() -> np.ndarray:
-    """Return seven columns: both signs, positive, negative, with NaN, constant, all NaN, and with a tiny spread."""
+    """Return seven columns, one of each kind.
+
+    They are of both signs, positive, negative, incomplete, constant, all NaN, and nearly constant.
+    """
     X = RNG.normal(size=(600, 7))
     X[:, 1], X[:, 2] = np.exp(X[:, 1]), -np.exp(X[:, 2])
     X[::7, 3] = np.nan

@@ -32,7 +32,7 @@ def site(name: str, rows: np.ndarray = ROWS, **options: Any) -> Client:
 
 
 def conversation(rounds: int, **options: Any) -> tuple[Server, list[Client]]:
-    """Return a server after `rounds` rounds, and its clients."""
+    """Return a server after `rounds` rounds, and its clients. The keyword arguments are options of `Server`."""
     server, clients = Server(NAMES, **options), [site(name) for name in NAMES]
     for _ in range(rounds):
         for client in clients:
@@ -322,9 +322,10 @@ MODES: list[dict[str, Any]] = [
 
 
 def mutated(rng: np.random.Generator, data: bytes, sender: str) -> bytes:
-    """Change a message at random: flip a byte, truncate it, or replace a field, a detail or numbers of the body.
+    """Change a message at random: replace a byte, truncate it, or replace a field, a detail or numbers of the body.
 
-    Unless bytes are flipped or truncated, the checksum is correct. `sender` is the client that wrote `data`.
+    The checksum is correct unless a byte was replaced or the message truncated. `sender` is the client that wrote
+    `data`.
     """
     way = rng.integers(6)
     if way == 0:

@@ -35,7 +35,7 @@ spreads = st.floats(0.05, 3.0)
 
 
 def skewed_column(family, seed, n, spread):
-    """Return n skewed values: lognormal for Box-Cox, for Yeo-Johnson lognormal minus 0, 0.3 or 1 (chosen at random).
+    """Return n lognormal values; for Yeo-Johnson, a shift of 0, 0.3 or 1, drawn at random, is subtracted from them.
 
     `spread` is the standard deviation of the logs.
     """
@@ -721,7 +721,7 @@ def test_columns_without_a_given_lambda_are_fitted():
 @pytest.mark.parametrize("ymax", [1e3, 1e10, 1e300, np.finfo(np.float64).max])
 @both_families
 def test_ymax_bounds_only_columns_that_exceed_it(family, ymax):
-    """On the data |psi| <= ymax, and columns that satisfy this without the limit have unchanged fits."""
+    """The limit |psi| <= ymax holds on the data. Fits that satisfy it without the limit are unchanged."""
     x = np.column_stack([[10.0, 10.0, 10.0, 9.9], [1.0, 2.0, 3.0, 5.0], [0.1, 0.1, 0.1, 0.101]])
     free, fit = pk.fit(x, family), pk.fit(x, family, ymax=ymax)
     raw = pk.fit(x, family, standardize=False, lmbda=fit.lmbda).transform(x)

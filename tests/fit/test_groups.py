@@ -22,7 +22,10 @@ RNG = np.random.default_rng(20261124)
 
 
 def panel(n_groups=12, longest=60, p=2, seed=0):
-    """Return groups of 5 or more, but fewer than `longest` rows in random order: (n, p) values and n group numbers."""
+    """Return the rows of groups in random order: (n, p) values and n group numbers.
+
+    Each group has at least 5 and fewer than `longest` rows.
+    """
     rng = np.random.default_rng(seed)
     codes = rng.permutation(np.repeat(np.arange(n_groups), rng.integers(5, longest, n_groups)))
     return rng.lognormal(size=(codes.size, p)) * (1 + codes[:, None]), codes

@@ -226,7 +226,11 @@ def test_a_column_with_too_few_observed_values_is_named(n_observed: int) -> None
 
 
 def make_flagged_frame() -> tuple[pd.DataFrame, np.ndarray]:
-    """Return a frame of columns a and b with flags, groups and weights, and the mask of the flagged cells."""
+    """Return a data frame and the mask of its flagged cells, (60, 2).
+
+    The data frame has values in columns a and b, flags in nondetect (of a) and flag (of b), groups in site, weights in
+    w.
+    """
     flags = LOGNORMAL[:, :2] < LOW[:2]
     frame = pd.DataFrame(np.where(flags, LOW[:2], LOGNORMAL[:, :2]), columns=["a", "b"])
     frame.insert(1, "nondetect", flags[:, 0])  # between the columns of values, so that their positions shift
@@ -549,7 +553,7 @@ def test_intervals_with_one_end_far_out_keep_the_digits_of_the_other() -> None:
     constant = 0.5 * weight[low == high].sum() * (1.0 + np.log(2.0 * np.pi))
 
     def oracle(lmbda: float) -> float:
-        """Minimise minus the log-likelihood at `lmbda`, starting from mean and ln sd of the observed values."""
+        """Return the minimum of minus the log-likelihood over mean and standard deviation, at `lmbda`."""
         y = psi(lmbda, low[low == high], "yeo-johnson")
         return optimize.minimize(
             lambda p: minus_log_likelihood([lmbda, *p], *given),

@@ -65,7 +65,7 @@ def functions():
 
 
 def refusals(function):
-    """Yield parameter, kind of argument and error of each call that is rejected."""
+    """Yield (name of the parameter, kind of the long argument, error) of each call of `function` that is rejected."""
     parameters = inspect.signature(function).parameters.values()
     named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     valid = {each.name: VALID.get(each.name, X[:, 0]) for each in named if each.default is each.empty}

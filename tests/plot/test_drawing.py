@@ -120,9 +120,9 @@ def overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
 def candidate_boxes(point, width: float, height: float, unit: float) -> list[tuple[float, ...]]:
     """Return the boxes (left, bottom, right, top) in which a label of `point` may be drawn, in order of preference.
 
-    They are sorted by distance and then by direction: diagonals first, upper right before lower right before the left
-    ones, then along the axes. `width` and `height` are the size of the label and `unit` is the length of a point, in
-    pixels.
+    They are sorted by distance from the point, and at equal distances by direction: upper right, lower right, upper
+    left, lower left, right, above, below, left. `width` and `height` are the size of the label in pixels, and `unit` is
+    1/72 inch in pixels.
     """
     boxes = []
     for distance in (3.0, 10.0, 20.0, 35.0, 55.0, 80.0):

@@ -32,7 +32,7 @@ def values_of(n, p=3):
 
 
 def figures(result):
-    """Return the arrays in a result: kernel rows of a fit, columns of a summary, or the parts of a tuple."""
+    """Return a list of the arrays in a result: kernel rows of a fit, entries of a summary, or elements of a tuple."""
     if isinstance(result, Summary):
         return [np.asarray(entry) for entry in result.to_dict().values()]
     if isinstance(result, pk.PowerFit):

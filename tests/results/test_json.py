@@ -33,7 +33,7 @@ def text_of(family: str = "box-cox", estimator: str = "mle", standardize: bool =
 
 
 def changed(field: str, value: Any) -> str:
-    """Return the JSON text of a fit whose `field` of the first column is replaced by `value`."""
+    """Return the JSON text of a fit, with `value` as `field` of its first column."""
     record = json.loads(text_of())
     record["columns"][field][0] = value
     return json.dumps(record)

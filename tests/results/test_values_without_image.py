@@ -13,9 +13,10 @@ N_FRAMES = 60
 
 
 def _counts(message, kind):
-    """Return the total count and a dictionary of counts by column that a warning states for a kind of value.
+    """Return the number of values of a kind that a warning reports, and a dictionary of their numbers by column.
 
-    `kind` is a regular expression for the words after the total. Without such a statement, the result is ``(0, {})``.
+    `kind` is a regular expression that matches the name of the kind, such as "infinite values?". The result is ``(0,
+    {})`` if the warning reports none.
     """
     found = re.search(rf"(\d+) {kind} (?:is|are) [^(]*(\(.*?\))(?:;|$)", message)
     if found is None:

@@ -98,7 +98,7 @@ def test_limits_of_columns_agree_with_the_fit_in_memory(family: str, weight: Flo
 def make_marks() -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return data, the masks of cells below a limit and above a limit, and the lower and upper ends of intervals.
 
-    All are of shape (N, 3). There are several limits below which cells are censored, and one above.
+    All are of shape (N, 3). Lower limits differ between cells; the upper limit is 5.
     """
     below, above = X < 0.45, X > 5.0
     x = np.where(below, np.ceil(10.0 * X) / 10.0, X)

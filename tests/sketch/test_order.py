@@ -45,7 +45,7 @@ def next_up(x: float) -> float:
 
 
 def key(x: float, place: int) -> float:
-    """Return the exponentially distributed key of value x at row number `place`, by SplitMix64 in Python's integers."""
+    """Return the exponentially distributed key of value x in row `place`, by SplitMix64 with Python integers."""
     bits = struct.unpack("<Q", struct.pack("<d", x))[0] ^ (place * 0x9E3779B97F4A7C15 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         bits = (bits ^ (bits >> shift)) * factor % 2**64

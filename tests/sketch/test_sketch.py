@@ -54,7 +54,10 @@ def fit_of_chunks(chunks: list[np.ndarray], family: str, **options: object) -> P
 
 
 def resolved(X: np.ndarray, family: str) -> tuple[PowerFit, int]:
-    """Refine the grid, at most three times, until no column is UNRESOLVED; return the fit and the refinements made."""
+    """Refine the grid, at most three times, until no column is UNRESOLVED.
+
+    Return the fit and the number of refinements.
+    """
     grid = range_of(X, family).grid()
     refinements = 0
     while True:

@@ -37,7 +37,7 @@ DETECTORS = [
 
 
 class PyODLike(BaseEstimator):
-    """A detector with the relevant part of PyOD's interface: high scores are outliers."""
+    """A detector with the part of PyOD's interface that is used here: rows with high scores are outliers."""
 
     def __init__(self, center=0.0):
         self.center = center
@@ -283,7 +283,7 @@ def test_a_detector_without_a_decision_is_judged_with_caution():
 
 
 class Plain(OutlierMixin, BaseEstimator):
-    """A detector with scikit-learn's convention: negative decisions are outliers."""
+    """A detector with scikit-learn's convention: rows with a negative decision function are outliers."""
 
     def fit(self, X, y=None):
         return self

@@ -327,7 +327,7 @@ def _unweighted(family: str, cases: list[Case]) -> list[Case]:
 
 
 def _is_off(lmbda: float, case: Case, ymax: float = math.inf) -> bool:
-    """Return whether `lmbda` differs from the reference optimum of a case, the one under |psi| <= ymax if given."""
+    """Return whether `lmbda` differs from the reference optimum of a case, under the constraint |psi| <= ymax."""
     if ymax in case.bounded:
         return not relative_error(lmbda, case.bounded[ymax]) <= 1e-12
     return not relative_error(lmbda, case.lmbda) <= lambda_tolerance(case)
