@@ -38,7 +38,7 @@ def transformed(x: np.ndarray, lmbda: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def site_sums(x: np.ndarray, lmbda: float) -> np.ndarray:
-    """Return the five sums that a site sends for one exponent."""
+    """Return the five sums that the module's docstring lists, as a site with values `x` sends them for one exponent."""
     y, dy = transformed(x, lmbda)
     return np.array([y.sum(), (y * y).sum(), dy.sum(), (y * dy).sum(), np.copysign(np.log1p(np.abs(x)), x).sum()])
 
@@ -50,7 +50,7 @@ def slope(sums: np.ndarray, n: int) -> float:
 
 
 def exp_search(parts: Sequence[np.ndarray], n_steps: int = N_STEPS) -> tuple[float, list[float]]:
-    """Search for the lambda of the pooled values of all sites; return it and the exponents evaluated.
+    """Search for the lambda of the pooled values of all sites in `n_steps` steps; return lambda, and all exponents.
 
     `parts` holds the values of each site. A slope of NaN counts as negative.
     """
@@ -64,7 +64,10 @@ def exp_search(parts: Sequence[np.ndarray], n_steps: int = N_STEPS) -> tuple[flo
 
 
 def _search(is_above: Callable[[float], bool], n_steps: int) -> tuple[float, list[float]]:
-    """Double steps from 1, then bisect; `is_above` tells whether an exponent is above the optimum."""
+    """Double steps from 1 until the optimum is bracketed, then bisect; return the result, and the exponents evaluated.
+
+    `n_steps` exponents are evaluated. `is_above` returns whether an exponent is above the optimum.
+    """
     low, high, at, path = -math.inf, math.inf, 1.0, []
     for _ in range(n_steps):
         path.append(at)

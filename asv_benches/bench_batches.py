@@ -45,7 +45,7 @@ print(peak_memory() - before, file=shown)
 
 
 def write(path: Path, megabytes: float, rows: int) -> None:
-    """Write an uncompressed Parquet file of about this size in MB, in groups of `rows` rows."""
+    """Write an uncompressed Parquet file of about `megabytes` MB, in groups of `rows` rows."""
     x = matrix("yeo-johnson", rows, _COLUMNS, "F")
     group = pa.table({f"x{j}": column for j, column in enumerate(x.T)})
     with pq.ParquetWriter(path, group.schema, compression="none", use_dictionary=False) as writer:

@@ -132,7 +132,10 @@ def _standardized(X: np.ndarray) -> np.ndarray:
 
 
 def ratings(m: int = 1000, n: int = 300, rank: int = 5) -> np.ndarray:
-    """Return ratings from 1 to 5: rounded sums of user biases, item biases, a matrix of low rank, and noise."""
+    """Return ratings from 1 to 5 of n items by m users.
+
+    They are rounded sums of user biases, item biases, a matrix of low rank, and noise.
+    """
     rng = np.random.default_rng(3)
     full = 3.5 + 0.5 * rng.normal(size=(m, 1)) + 0.6 * rng.normal(size=(1, n))
     full = full + 0.6 * (rng.normal(size=(m, rank)) @ rng.normal(size=(rank, n))) / np.sqrt(rank)

@@ -21,7 +21,7 @@ Case = tuple[str, float]
 
 
 def untransformed(case: Case, y: np.ndarray) -> np.ndarray:
-    """Return the inverse transform of the values `y`.
+    """Return the inverse transform, for the family and lambda of `case`, of the values `y`.
 
     For Box-Cox with lambda = 1, y is scaled first: the inverse is 1 + y/3, and at least 0.01.
     """
@@ -60,7 +60,7 @@ def samples(case: Case, n: int, columns: int, share: float = 0.0, k: float = 0.0
 
 @cache
 def target(case: Case, estimator: str) -> float:
-    """Return the lambda of a very long clean column, the value that intervals should contain."""
+    """Return the estimator's lambda for a very long clean column of `case`: the value that intervals should contain."""
     grid = untransformed(case, ndtri((np.arange(_LONG) + 0.5) / _LONG))
     return float(fit(grid, case, estimator).lmbda[0])
 

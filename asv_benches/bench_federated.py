@@ -30,7 +30,7 @@ _SHARED = Path(__file__).resolve().parents[2] / "shared" / "refs"
 
 
 def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
-    """Split a column among sites unevenly.
+    """Split a column unevenly among `n_sites` sites.
 
     Site 0 has no rows, site 1 positive values, site 2 negative values, site 3 one repeated value. Others get the rest.
     """

@@ -27,7 +27,7 @@ def tables() -> tuple[np.ndarray, np.ndarray]:
 
 
 def tabicl(train: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Fit and transform; if that fails, clip the new rows to the range of the fitted ones, as TabICL does."""
+    """Fit to `train` and transform `new`; if that fails, clip `new` to the range of `train` first, as TabICL does."""
     transformer = preprocessing.PowerTransformer().fit(train)
     transformer.transform(train)
     try:
@@ -37,7 +37,10 @@ def tabicl(train: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def tabpfn(train: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Impute before and after the raw transform and after standardising, as TabPFN does."""
+    """Fit to the rows `train` and transform the rows `new` in TabPFN's five steps.
+
+    They are: impute, transform without standardising, impute, standardise, impute.
+    """
     for step in (
         SimpleImputer(),
         preprocessing.PowerTransformer(standardize=False),

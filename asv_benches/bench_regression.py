@@ -19,7 +19,7 @@ _PEER_COLUMNS = 20
 
 
 def responses(n: int, p: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return lognormal responses given normal covariates."""
+    """Return p lognormal responses, (n, p), and the k normal covariates on which they depend, (n, k)."""
     rng = np.random.default_rng(20240601)
     X = rng.normal(size=(n, k))
     return np.exp(0.3 * X @ rng.normal(size=(k, p)) + 0.5 * rng.normal(size=(n, p))), X

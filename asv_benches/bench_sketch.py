@@ -26,7 +26,7 @@ _NOT_DATA = ("topgear_names.csv",)
 
 
 def fit(x: np.ndarray, family: str, n_threads: int | None = None) -> pk.PowerFit:
-    """Fit from a sketch, after one pass over the data for the range and one for the sketch."""
+    """Fit from a sketch, in two passes over the data: one for the range, and one for the sketch."""
     grid = range_of(x, family, n_threads=n_threads).grid()
     return finish(summarize_chunk(x, grid, n_threads=n_threads), n_threads=n_threads)
 

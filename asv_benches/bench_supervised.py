@@ -73,10 +73,10 @@ def _tuned(search: str, estimator: Any, X: np.ndarray, y: np.ndarray) -> Supervi
 
 
 def _diagonal_as_published(history: Any, p: int) -> np.ndarray:
-    """Return the lambdas of a finished search as the published code would choose them.
+    """Return the lambdas of p columns as the published code would choose them from the `history_` of a finished search.
 
-    Its fault: the best score is not reset between columns. Columns whose best score is not above those of all columns
-    before them get lambda = 0.
+    Its fault: the best score is not reset between columns. Columns whose best score is not above the best of all
+    columns before them get lambda = 0.
     """
     lambdas, best = np.zeros(p), -np.inf
     for j in range(p):
@@ -267,7 +267,10 @@ class Unseen:
 
 @functools.cache
 def unseen(data: str, classifier: str, transform: str) -> tuple[float, float]:
-    """Return a classifier's accuracy on a data set in per cent, and the fraction of columns with lambda = 1."""
+    """Return a classifier's accuracy on a data set in per cent, and the fraction of columns with lambda = 1.
+
+    `transform` is "none", "mle", or the name of a search.
+    """
     X, y = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}[data](return_X_y=True)
     fixed = {"none": {"starts": "ones", "max_epochs": 0}, "mle": {"starts": "mle", "max_epochs": 0}}
     options = fixed.get(transform, {"search": transform, "random_state": 0})

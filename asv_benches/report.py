@@ -206,7 +206,7 @@ def as_rst(results: Iterable[Result], conditions: str, command: str) -> str:
 
 
 def crossed(results: Iterable[Result], conditions: str, command: str) -> str:
-    """Return a two-way table of the results as reStructuredText.
+    """Return a two-way table of the results as reStructuredText; the arguments are as in `as_rst`.
 
     The name of a figure has its row before the colon, and its column after it.
     """

@@ -69,7 +69,10 @@ def difference(a: FloatArray, b: FloatArray) -> float:
 
 
 def largest(job: str, theirs: Results, ours: Results) -> float:
-    """Return the largest difference, over all shapes, between two CPUs' results of a job, such as "lambda, box-cox"."""
+    """Return the largest difference, over all shapes, between the results `theirs` and `ours` of a job.
+
+    A job is called "lambda, box-cox", for example.
+    """
     return max(difference(ours[name], theirs[name]) for name in ours if name.rpartition(", ")[0] == job)
 
 

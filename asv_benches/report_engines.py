@@ -145,7 +145,7 @@ ENGINES: dict[str, tuple[str, Callable[[Path], AbstractContextManager[Jobs]]]] =
 
 
 def written(folder: str, rows: int) -> Path:
-    """Write the data file, with skewed numeric columns in row groups; return its path."""
+    """Write a Parquet file of `rows` rows with skewed numeric columns to `folder`, in row groups; return its path."""
     import pyarrow
     import pyarrow.parquet
 
@@ -180,7 +180,7 @@ def row(name: str, jobs: Jobs, rows: int) -> tuple[str, ...]:
 
 
 def measured(rows: int, only: str) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each engine that is installed."""
+    """Yield a row for each installed engine whose name contains `only`, measured on a file of `rows` rows."""
     with tempfile.TemporaryDirectory() as folder:
         path = written(folder, rows)
         for name, (module, engine) in ENGINES.items():

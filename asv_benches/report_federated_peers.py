@@ -173,7 +173,7 @@ def _plain(X: np.ndarray, site: np.ndarray, train: np.ndarray) -> np.ndarray:
 
 
 def _own(X: np.ndarray, site: np.ndarray, train: np.ndarray) -> np.ndarray:
-    """Transform the rows of each site by the site's own fit."""
+    """Transform the rows of each site by a fit of the site's rows in the mask `train`."""
     out = np.empty_like(X)
     for k in range(N_SITES):
         out[site == k] = pk.fit(X[(site == k) & train]).transform(X[site == k])

@@ -36,7 +36,10 @@ def simulated(n: int, spread: float, seed: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def errors(n: int, spread: float, replicates: int) -> np.ndarray:
-    """Return root mean square errors of lambda: of separate groups, with ``shrink=True``, and of the pooled fit."""
+    """Return root mean square errors of lambda: of separate groups, with ``shrink=True``, and of the pooled fit.
+
+    They are taken over `replicates` data sets; `n` and `spread` are as in `simulated`.
+    """
     found = []
     for seed in range(replicates):
         x, codes, truth = simulated(n, spread, seed)

@@ -62,7 +62,10 @@ def calls(library: str, x: np.ndarray, family: str) -> dict[str, Callable[[], An
 
 
 def costs(library: str, values: int, most_columns: int = VALUES) -> Iterator[Cost]:
-    """Measure the cost of each job of a library, for each family and number of rows."""
+    """Measure the cost of each job of a library, for each family and number of rows.
+
+    A matrix has about `values` values, but at most `most_columns` columns.
+    """
     turns = InTurns()
     turns.seconds = 0.3
     for family in FAMILIES:

@@ -44,7 +44,7 @@ N_PUBLISHED = 300
 
 
 def simulate(lmbda: float, n: int, share: float, replications: int, seed: int) -> tuple[FloatArray, float]:
-    """Return columns that are normal after Box-Cox, and a limit.
+    """Return `replications` columns of n values that are normal after Box-Cox, and a limit.
 
     A fraction `share` of the distribution lies below the limit.
     """

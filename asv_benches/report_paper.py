@@ -150,7 +150,10 @@ def default(replicates: int) -> None:
 
 
 def _of_those_within_3(X: np.ndarray, family: str) -> np.ndarray:
-    """Return the maximum likelihood lambda for the values within 3 MADs of the median (under Box-Cox, of the logs)."""
+    """Return the maximum likelihood lambda of each column of `X`, for its values within 3 MADs of the median.
+
+    Under Box-Cox, median and MAD are those of the logs.
+    """
     y = np.log(X) if family == "box-cox" else X
     near = np.abs(y - np.median(y, axis=0)) <= 3.0 * _mad(y)
     return fit(np.where(near, X, np.nan), family, "mle").lmbda

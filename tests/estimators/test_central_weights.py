@@ -12,7 +12,10 @@ from powerkern._estimators.robust import small_sample_cutoff, weight_of_one, wei
 
 
 def weight_at(q: float, box_cox: bool) -> float:
-    """Return the weight at rank `q` in [-1, 1]: 1 up to 0.54, then a cosine; for Box-Cox 1 up to 0.8, then 0."""
+    """Return the weight of the central likelihood at rank `q` in [-1, 1]: 1 up to |q| = 0.54, then a cosine.
+
+    With `box_cox`, it is 1 up to 0.8, then 0.
+    """
     size = abs(q)
     if box_cox:
         return float(size <= 0.8)

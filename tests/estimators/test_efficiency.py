@@ -50,7 +50,7 @@ def test_outliers_do_no_more_harm_than_to_fixed_cutoffs(share, distance):
 
 
 def sensitivity_curve(x, points, family, estimator):
-    """Return the change of lambda when one value is added to a column, times n + 1, for each value in `points`."""
+    """Return for each of `points` n + 1 times the change of lambda when this value is added to the n values `x`."""
     with_one_more = np.vstack([np.repeat(x[:, np.newaxis], len(points), axis=1), points])
     change = pk.fit(with_one_more, family, estimator).lmbda - pk.fit(x, family, estimator).lmbda
     return (len(x) + 1) * change

@@ -60,7 +60,7 @@ def records(file: str) -> list[dict[str, Any]]:
 
 @cache
 def fit_recorded_columns(file: str, family: str, **options: str) -> dict[str, PowerFit]:
-    """Fit every column that has a record; return the fits by column."""
+    """Fit every column that has a record for this family in `file`, with options of RewML; return fits by column."""
     columns = {r["column"]: data(file)[r["column"]] for r in records(file) if FAMILIES[r["type"]] == family}
     by_size: dict[int, list[str]] = {}
     for name, x in columns.items():
@@ -76,7 +76,7 @@ def fit_recorded_columns(file: str, family: str, **options: str) -> dict[str, Po
 
 
 def prestandardized(record: dict[str, Any], x: np.ndarray) -> np.ndarray:
-    """Prestandardise a column with R's center and scale."""
+    """Prestandardise a column with the center and the scale that R recorded."""
     return (x.astype(np.longdouble) - record["locx"]) / record["scalex"]
 
 

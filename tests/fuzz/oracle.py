@@ -42,7 +42,7 @@ class NotResolved(Exception):
 
 
 def precisely(compute: Callable[[], arb], narrow: Callable[[arb], bool]) -> arb:
-    """Compute a ball at increasing precision until `narrow` accepts it; return it."""
+    """Call `compute` at increasing precision until `narrow` accepts the ball that it returns; return this ball."""
     before = flint.ctx.prec
     try:
         for bits in PRECISIONS:
@@ -127,10 +127,11 @@ class Likelihood:
         return [arb(abs(v)).log1p() for v in values.tolist()], (values <= bound).tolist()
 
     def _branches(self, logs: list[arb], negative: list[bool], lmbda: arb) -> tuple[list[arb], list[arb]]:
-        """Return y and y' for all logs and branches, each up to an additive constant common to all values.
+        """Return y and y' for all logs, each up to an additive constant common to all values.
 
-        If all values are on one branch and its powers are far from 1, ``exp(m a)/m`` is used instead, because
-        subtracting 1 would lose powers below the precision.
+        `negative` says which logs are on the negative branch. If all values are on one branch and its powers are far
+        from 1, ``exp(m a)/m`` is used instead of ``b_m(a)``, because subtracting 1 would lose powers below the
+        precision.
         """
         y, dy = [], []
         single = self._one_signed and abs(2 - lmbda if negative[0] else lmbda) * self._largest_log > 2
@@ -279,7 +280,7 @@ class Likelihood:
     # --- standardised output ------------------------------------------------------------------------------
 
     def standardized(self, lmbda: float, point: float) -> float:
-        """Return ``z = (y - mean)/sd`` of a value, which need not belong to the column."""
+        """Return ``z = (y - mean)/sd`` at a point, which need not be a value of the column."""
 
         def compute() -> arb:
             images = self._images_once(flint.ctx.prec, lmbda)
@@ -347,7 +348,7 @@ def _near_linear(m: arb, a: arb) -> tuple[arb, arb]:
 
 
 def _relative_slopes(values: np.ndarray, family: str) -> list[arb]:
-    """Return ``x dJ/dx``: 1 for Box-Cox, ``x/(1 + |x|)`` for Yeo-Johnson."""
+    """Return ``x dJ/dx`` for each x in `values`: 1 for Box-Cox, ``x/(1 + |x|)`` for Yeo-Johnson."""
     if family == BOX_COX:
         return [arb(1)] * values.size
     return [arb(v) / (1 + arb(abs(v))) for v in values.tolist()]

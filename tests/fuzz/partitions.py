@@ -81,7 +81,7 @@ def _weights(rng: np.random.Generator, weight: np.ndarray | None, n: int) -> np.
 
 
 def chunks_of(made: columns.Batch, seed: int) -> list[tuple[np.ndarray, ...]]:
-    """Split the rows at random places; return the chunks with their weights."""
+    """Split the rows of a batch at random places; return the chunks, each with its weights."""
     rng, n = np.random.default_rng(seed), len(made.values)
     n_cuts = int(rng.choice([0, 1, 3, 12, n if n <= _SINGLE else 30]))
     cuts = np.arange(1, n) if n_cuts == n else np.sort(rng.integers(0, n + 1, n_cuts))
@@ -168,7 +168,10 @@ def _check_lambda(
 
 
 def fuzz(seed: int, n_columns: int, longest: int = 2000, show: bool = False) -> tuple[Counter[str], list[Finding]]:
-    """Check at least `n_columns` columns of up to `longest` rows; return counts of outcomes, and failures."""
+    """Check at least `n_columns` columns of up to `longest` rows; return counts of outcomes, and failures.
+
+    With `show`, failures are printed as they occur.
+    """
     seen: Counter[str] = Counter()
     findings, done, index = [], 0, 0
     while done < n_columns:

@@ -123,7 +123,7 @@ def case_of(seed: int, index: int, shortest: int, longest: int) -> Case:
 
 
 def chunks_of(case: Case, rng: np.random.Generator) -> list[tuple[np.ndarray, ...]]:
-    """Split the rows at random places; return the chunks with their weights."""
+    """Split the rows of a case at random places; return the chunks, each with its weights."""
     n = case.x.size
     cuts = np.arange(1, n) if n <= _SINGLE else np.sort(rng.integers(0, n + 1, rng.choice([0, 1, 3, 12])))
     parts = np.split(case.x, cuts)

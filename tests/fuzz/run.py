@@ -96,7 +96,10 @@ def fuzz(seed: int, n_columns: int, longest: int = 5000, what: str = "fits", sho
 
 @contextmanager
 def _progress(n_columns: int, show: bool) -> Iterator:
-    """Yield a function that advances a progress bar, or does nothing if `show` is False or tqdm is not installed."""
+    """Yield a function that advances a progress bar of `n_columns` steps.
+
+    The function does nothing if `show` is False or tqdm is not installed.
+    """
     try:
         from tqdm import tqdm
     except ImportError:
@@ -109,7 +112,7 @@ def _progress(n_columns: int, show: bool) -> Iterator:
 
 
 def line(finding: Finding, batch: columns.Batch) -> str:
-    """Format a finding as one line that begins with the name for `replay`."""
+    """Format a finding in a batch as one line, which includes the name that `replay` takes."""
     j = finding.column.rsplit(":", 1)[1]
     kind = "" if j == "*" else f" {batch.kinds[int(j)]}"
     weighted = "" if batch.weight is None else ", weighted"
@@ -118,7 +121,11 @@ def line(finding: Finding, batch: columns.Batch) -> str:
 
 
 def replay(name: str, what: str) -> None:
-    """Print a column, its weights, and the findings about it."""
+    """Print a column, its weights, and the findings about it.
+
+    The name of a column is "seed:batch:column", and "*" in place of the column stands for all columns. `what` is the
+    kind of check, a key of CHECKS.
+    """
     seed, index, j = name.split(":")
     batch = columns.batch(int(seed), int(index))
     with np.printoptions(threshold=200, floatmode="unique", linewidth=120):

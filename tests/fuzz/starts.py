@@ -62,7 +62,7 @@ def _shapes(rng: np.random.Generator, n: int) -> Iterator[np.ndarray]:
 
 
 def columns(n_columns: int, seed: int, lengths: tuple[int, ...] = LENGTHS) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield (family, column) pairs of difficult columns whose MAD is positive, with lengths drawn from `lengths`."""
+    """Yield `n_columns` pairs (family, column) of difficult columns with positive MADs and lengths from `lengths`."""
     rng = np.random.default_rng(seed)
     count = 0
     while True:
@@ -105,7 +105,10 @@ def signed_logs(family: str, u: np.ndarray) -> np.ndarray:
 
 
 def transforms(family: str, u: np.ndarray, lmbdas: np.ndarray, rectify: bool) -> np.ndarray:
-    """Return the transform of a sorted column, one row per lambda; with `rectify`, it is linear beyond a quartile."""
+    """Return the transforms of a sorted column `u`, one row for each lambda in `lmbdas`.
+
+    With `rectify`, transforms are linear beyond a quartile.
+    """
     logs, lmbda = signed_logs(family, u), lmbdas[:, None]
     m = np.where((logs < 0.0) & (family == "yeo-johnson"), lmbda - 2.0, lmbda)
     m = np.where(abs(m) < 1e-200, 1e-200, m)
@@ -135,7 +138,10 @@ def _scores(n: int) -> np.ndarray:
 
 
 def qq(family: str, u: np.ndarray, lmbdas: np.ndarray, rectify: bool = True) -> np.ndarray:
-    """Return the mean bisquare distance of transformed values from normal scores, for each lambda."""
+    """Return for each lambda the mean bisquare distance of the transforms of `u` from normal scores.
+
+    The arguments are as in `transforms`.
+    """
     y = transforms(family, u, lmbdas, rectify)
     loc, scale = _huber_one_step(y)
     t = ((y - loc) / scale - _scores(u.size)) / _C
@@ -148,7 +154,10 @@ def qq_nr(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
 
 
 def carroll(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
-    """Return ln s - (lambda - 1) mean(J) for each lambda; s is the scale of Huber's joint M-estimate."""
+    """Return for each lambda ln s - (lambda - 1) mean(J), where s is the scale of Huber's joint M-estimate.
+
+    `u` is a sorted column.
+    """
     y = transforms(family, u, lmbdas, False)
     part = math.erf(_HUBER_K / math.sqrt(2.0))
     loc = np.median(y, axis=1, keepdims=True)
@@ -163,7 +172,10 @@ def carroll(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
 
 
 def mtl(family: str, u: np.ndarray, lmbdas: np.ndarray, h: float = 0.95) -> np.ndarray:
-    """Return for each lambda the minimum of 1/2 ln Var - (lambda - 1) mean(J) over windows of h n values."""
+    """Return for each lambda the minimum of 1/2 ln Var - (lambda - 1) mean(J) over windows of a sorted column `u`.
+
+    A window has a fraction `h` of the values.
+    """
     n = u.size
     size = min(max(math.ceil(h * n), n // 2 + 1), n)
     y, logs = transforms(family, u, lmbdas, False), signed_logs(family, u)
@@ -175,7 +187,10 @@ def mtl(family: str, u: np.ndarray, lmbdas: np.ndarray, h: float = 0.95) -> np.n
 
 
 def ppcc(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
-    """Return for each lambda 1 minus the correlation with normal quantiles at Filliben's medians."""
+    """Return for each lambda 1 minus the correlation of transforms with normal quantiles at Filliben's medians.
+
+    `u` is a sorted column.
+    """
     n = u.size
     medians = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
     medians[-1] = 0.5 ** (1.0 / n)
@@ -238,7 +253,7 @@ class Start(NamedTuple):
 
 
 def start_of(family: str, x: np.ndarray, estimator: str) -> Start:
-    """Fit a column; compare the package's start with the global minimum by brute force."""
+    """Fit a column with the estimator called `estimator`; compare the start with the global minimum by brute force."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         fit = pk.fit(x, family, ONE_SIDED.get(estimator, estimator), n_threads=1)

@@ -69,7 +69,10 @@ def test_every_imported_module_is_in_the_key(module):
 
 
 def functions_of(value, seen):
-    """Yield the functions in a value (also in tuples and closures), and those that their code refers to by name."""
+    """Yield the functions in a value (also in tuples and closures), and those that their code refers to by name.
+
+    `seen` has the ids of the values that were visited; it is updated in place.
+    """
     if isinstance(value, Entry):
         value = value.__wrapped__
     if id(value) in seen:

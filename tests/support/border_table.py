@@ -335,7 +335,7 @@ def _seed(name: str) -> dict[str, int]:
 
 
 def methods(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]]]:
-    """List the public methods of a result, each with the names of its required arguments."""
+    """List the public methods of a result, each with the names of its required arguments; `kind` is a key of `fits`."""
     found = []
     for name in dir(type(result)):
         static = inspect.getattr_static(type(result), name)
@@ -355,7 +355,10 @@ def methods(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def methods_with_data(kind: str, result: Any) -> list[tuple[str, tuple[str, ...]]]:
-    """List the public methods that accept optional data, each with the names of all arguments to pass."""
+    """List the public methods that accept optional data, each with the names of all arguments to pass.
+
+    `result` is a result, and `kind` its key in `fits`.
+    """
     found = []
     for name, required in methods(kind, result):
         if kind in CENSORED:

@@ -25,9 +25,9 @@ class Engine:
 
 
 def assert_same_robust_fit(found, expected):
-    """Check that two robust fits of the same rows in different chunks agree up to the fits' `lmbda_error`.
+    """Check that two robust fits, `found` and `expected`, of the same rows in different chunks agree.
 
-    They are not equal, because the sampled rows depend on the chunks.
+    Their lambdas may differ by the fits' `lmbda_error`, because the sampled rows depend on the chunks.
     """
     assert_allclose(found.lmbda, expected.lmbda, rtol=0, atol=1e-3)
     assert (abs(found.lmbda - expected.lmbda) <= found.lmbda_error + expected.lmbda_error).all()

@@ -52,7 +52,7 @@ def quietly(function, *args, **options):
 
 
 def fit_quietly(X, family="box-cox", estimator="robust", **options):
-    """Fit with options of `pk.fit` and of the estimator, and ignore warnings about columns."""
+    """Call `pk.fit`, with options of `pk.fit` and of the estimator, and ignore warnings about columns."""
     if isinstance(estimator, str):
         estimator = ESTIMATORS[estimator]()
     own = {field.name: options.pop(field.name) for field in fields(estimator) if field.name in options}

@@ -43,7 +43,7 @@ def log_probability(a: Any, b: Any) -> Any:
 
 
 def minus_log_likelihood(parameters: Any, case: dict[str, Any]) -> Any:
-    """Return minus the log-likelihood of a case at (lambda, mean, ln sd)."""
+    """Return minus the log-likelihood of a case at `parameters` (lambda, mean, ln sd)."""
     lmbda, mean, log_sd = (mp.mpf(p) for p in parameters)
     sd, family, total = mp.exp(log_sd), case["family"], mp.mpf(0)
     for low, high, weight in zip(case["low"], case["high"], case["weight"], strict=True):
@@ -61,7 +61,7 @@ def minus_log_likelihood(parameters: Any, case: dict[str, Any]) -> Any:
 
 
 def derivatives(at: Any, case: dict[str, Any]) -> tuple[Any, Any]:
-    """Return gradient and Hessian of `minus_log_likelihood` at the parameters `at`, by central differences."""
+    """Return gradient and Hessian of `minus_log_likelihood` for a case at parameters `at`, by central differences."""
     h = mp.mpf(STEP)
 
     def f(*steps: tuple[int, int]) -> Any:
@@ -116,7 +116,7 @@ def maximize(case: dict[str, Any]) -> dict[str, float] | None:
 
 
 def make_case(rng: np.random.Generator, family: str, kind: str, is_weighted: bool) -> dict[str, Any]:
-    """Return a case with 10 to 16 cells, censored according to `kind`."""
+    """Draw 10 to 16 cells, censored according to `kind`, with random or unit weights; return them as a case."""
     n = int(rng.integers(10, 17))
     x = rng.lognormal(sigma=0.7, size=n) if family == "box-cox" else rng.normal(0.3, 2.0, n)
     x = np.round(x, 3)

@@ -185,7 +185,7 @@ def score(family: str, lmbda: mpmath.mpf, x: list[float], weight: list[float] | 
 
 
 def root(f: Callable[[mpmath.mpf], mpmath.mpf], digits: int) -> mpmath.mpf:
-    """Return the root of an increasing function to `digits` digits.
+    """Return the root of an increasing function `f` to `digits` digits.
 
     An interval is doubled until it contains the root, and then bisected.
     """

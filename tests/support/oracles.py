@@ -92,7 +92,10 @@ def netlib_fmin(f: Callable[[float], float], ax: float, bx: float, tol: float) -
 
 
 def exact_moments(x: Sequence[float], w: Sequence[float] | None = None) -> tuple[Fraction, Fraction, Fraction]:
-    """Return total weight, weighted mean, and weighted sum of squared deviations, in rational arithmetic."""
+    """Return total weight, weighted mean, and weighted sum of squared deviations, in rational arithmetic.
+
+    Without weights `w`, each value has weight 1.
+    """
     values = [Fraction(float(v)) for v in x]
     weights = [Fraction(1)] * len(values) if w is None else [Fraction(float(v)) for v in w]
     weight = sum(weights, Fraction(0))
@@ -102,7 +105,10 @@ def exact_moments(x: Sequence[float], w: Sequence[float] | None = None) -> tuple
 
 
 def log_numbers(logs: Sequence[float], signs: Sequence[float] | None = None) -> tuple[mpmath.mpf, list[mpmath.mpf]]:
-    """Return c, the largest finite log, and the numbers sign e^(log - c) as mpmath numbers."""
+    """Return c, the largest finite log, and the numbers sign e^(log - c) as mpmath numbers, for `logs` and `signs`.
+
+    Without `signs`, all numbers are positive. A sign of 0 stands for the number 0.
+    """
     factors = [1.0] * len(logs) if signs is None else list(signs)
     counted = [float(v) for v, s in zip(logs, factors, strict=True) if s != 0.0 and v != -math.inf]
     c = mpmath.mpf(max(counted, default=0.0))
@@ -121,7 +127,10 @@ def log_sum(logs: Sequence[float], weights: Sequence[float] | None = None) -> fl
 
 
 def log_mean(logs: Sequence[float], signs: Sequence[float] | None = None) -> tuple[float, float]:
-    """Return the logarithm of the absolute mean of the numbers sign e^log, and the sign of the mean."""
+    """Return the logarithm of the absolute mean of the numbers sign e^log, and the sign of the mean.
+
+    `logs` and `signs` are as in `log_numbers`.
+    """
     with mpmath.workdps(60):
         c, numbers = log_numbers(logs, signs)
         mean = mpmath.fsum(numbers) / len(numbers)
@@ -129,7 +138,10 @@ def log_mean(logs: Sequence[float], signs: Sequence[float] | None = None) -> tup
 
 
 def log_var(logs: Sequence[float], signs: Sequence[float] | None = None) -> float:
-    """Return the logarithm of the variance (1/n) of the numbers sign e^log, even if they differ by only 1e-400."""
+    """Return the logarithm of the variance (1/n) of the numbers sign e^log, even if they differ by only 1e-400.
+
+    `logs` and `signs` are as in `log_numbers`.
+    """
     with mpmath.workdps(800):
         c, numbers = log_numbers(logs, signs)
         mean = mpmath.fsum(numbers) / len(numbers)
@@ -609,7 +621,10 @@ def uv_rmse(M: np.ndarray, U: np.ndarray, V: np.ndarray) -> float:
 
 
 def uv_least_squares(M: np.ndarray, V: np.ndarray, ridge: float = 0.0) -> np.ndarray:
-    """Return the least-squares optimum of U for a given V, of minimum norm if it is not unique."""
+    """Return the least-squares optimum of U in the model M = U V for a given V, of minimum norm if it is not unique.
+
+    NaN in `M` is missing; `ridge` times the sum of squared elements of U is added to the squared error.
+    """
     rows = []
     for row in M:
         seen = ~np.isnan(row)
@@ -666,7 +681,17 @@ def equal_area_bins(
 ) -> tuple[list[int], list[float], Fraction]:
     """Bisect for the smallest area for which `_greedy_bins` needs at most `n_bins` bins.
 
-    Return the index of the first value of each bin and the number of values, the edges of the bins, and the area.
+    Return the index of the first value of each bin followed by the number of values, the edges of the bins, and the
+    area.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Distinct ascending values in [0, 1].
+    counts : sequence of int
+        Their counts.
+    n_bins : int
+        Largest number of bins.
     """
     exact = [Fraction(float(value)) for value in values]
     low, high = Fraction(0), Fraction(sum(int(c) for c in counts))
@@ -1062,8 +1087,9 @@ class RobustFit(NamedTuple):
 def prestandardized(family: str, x: np.ndarray, how: str) -> tuple[np.ndarray, float, float, float]:
     """Return a prestandardised column, and its center, divisor and power (the MAD of the logs, else 1).
 
-    By "mad", values become (x - median)/MAD, or under Box-Cox exp((ln x - median)/MAD) with median and MAD of ln x. By
-    "median" they become x/median. MADs are multiplied by 1.4826, as in R.
+    With `how` = "mad", values become (x - median)/MAD, or under Box-Cox exp((ln x - median)/MAD) with median and MAD of
+    ln x. With "median" they become x/median, and with "none" they do not change. MADs are multiplied by 1.4826, as in
+    R.
     """
     x = np.asarray(x, dtype=np.longdouble)
     median = np.median(x)

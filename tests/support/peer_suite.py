@@ -66,9 +66,10 @@ def outcome(script: str, *arguments: str) -> dict[str, int]:
 
 
 def run(plugin: Recorder, module: str, selection: str) -> int:
-    """Run the tests of an installed module that match the -k expression `selection`; return pytest's exit code.
+    """Run the tests of an installed module, print the counts of the recorder `plugin`, and return pytest's exit code.
 
-    As in SciPy's configuration, which is not installed, every unexpected warning is an error.
+    Only tests that match the -k expression `selection` are run. As in SciPy's configuration, which is not installed,
+    every unexpected warning is an error.
     """
     root = str(Path(sys.modules[module.partition(".")[0]].__file__ or "").parent)
     nothing_of_ours = ["-c", "/dev/null", "--rootdir", root, "-p", "no:cacheprovider"]

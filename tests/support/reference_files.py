@@ -52,7 +52,7 @@ class CellwiseStep(NamedTuple):
 
 
 def cellwise_steps() -> Iterator[CellwiseStep]:
-    """Yield R's results at given lambdas from cellwise_steps.json."""
+    """Yield R's results at given lambdas, from cellwise_steps.json, as `CellwiseStep`."""
     for unit in read_reference("cellwise_steps.json")["at_lambda"]:
         x = np.sort(cellwise_vectors()[unit["column"]])
         columns = {"yj": ("yeo-johnson", (x - unit["median"]) / unit["mad"]), "bc": ("box-cox", x / unit["median"])}

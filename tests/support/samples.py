@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 
 def lognormal_columns(n: int, sigma: ArrayLike, mean: float = 0.0, seed: int = 0) -> np.ndarray:
-    """Draw a matrix (n, k) of lognormal columns, one for each of the k values of `sigma`."""
+    """Draw a matrix (n, k) of lognormal columns, whose logs have this mean and the k standard deviations in `sigma`."""
     return np.random.default_rng(seed).lognormal(mean, sigma, size=(n, len(np.atleast_1d(sigma))))
 
 

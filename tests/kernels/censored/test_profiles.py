@@ -39,10 +39,19 @@ KINDS = ("Box-Cox", "positive", "negative", "both signs")
 
 
 def case(name: str, kind: str, is_weighted: bool) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """Return the cells of a case as arrays `x`, `other` and weights (empty if unweighted), and the family.
+    """Return the cells of a case as arrays `x`, `other` and weights, and the family.
 
     A value has its `other` NaN. A cell with one limit has the limit in `x` and -inf (below) or inf (above) in `other`.
     A cell with two limits has one in each array.
+
+    Parameters
+    ----------
+    name : str
+        Key of CELLS.
+    kind : str
+        One of KINDS: the family, and for Yeo-Johnson the sign of the cells.
+    is_weighted : bool
+        Whether weights are random; otherwise their array is empty.
     """
     x, other = np.array(CELLS[name]).T.copy()
     if kind == "both signs":

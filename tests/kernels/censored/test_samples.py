@@ -27,7 +27,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 def cells(kind: str, n: int = 47, is_weighted: bool = True) -> tuple[FloatArray, FloatArray, FloatArray, int]:
     """Return `n` cells, of which the last 15 are censored, as arrays `x`, `other` and weights, and the family.
 
-    The arrays are those of `case` in test_profiles.py; `kind` is "Box-Cox", "positive", "negative" or "both signs".
+    The arrays are those of `case` in test_profiles.py, as are `kind` and `is_weighted`.
     """
     rng = np.random.default_rng(3)
     z = rng.normal(0.4, 1.0, n)

@@ -40,7 +40,10 @@ def n_evaluations(monkeypatch):
 
 
 def ends_and_minimum(name, drop):
-    """Return the likelihood interval of the column called `name`, found by plain Python, and the lambda of its fit."""
+    """Return the likelihood interval of the column called `name`, and the fitted lambda.
+
+    `drop` is the drop of the log-likelihood at the ends. The interval is computed by plain Python.
+    """
     family, x = COLUMNS[name]
     work, out = new_work(x.size), np.empty(2)
     best = fit_vector(x, family).lmbda
@@ -51,7 +54,7 @@ def ends_and_minimum(name, drop):
 
 
 def negative_log_likelihood(name, lmbda):
-    """Return the negative log-likelihood per observation, computed with SciPy's transforms."""
+    """Return the negative log-likelihood per observation of the column called `name`, from SciPy's transforms."""
     family, x = COLUMNS[name]
     y = stats.boxcox(x, lmbda) if family == BOX_COX else stats.yeojohnson(x, lmbda)
     logs = np.log(x) if family == BOX_COX else np.sign(x) * np.log1p(np.abs(x))
@@ -122,7 +125,10 @@ NOWHERE = interval._Excess(math.inf, 0.0, 1.0, 0.0, 0.0)
 
 
 def at_distance(distance, value, slope):
-    """Return an excess with zero higher derivatives, so that its Halley step is Newton's step -value/slope."""
+    """Return an `_Excess` at a distance from the optimum, with this value and slope and zero higher derivatives.
+
+    Its Halley step is Newton's step -value/slope.
+    """
     return interval._Excess(distance, value, slope, 0.0, 0.0)
 
 

@@ -83,7 +83,10 @@ def new_scratch():
 
 
 def likelihood(family, x, weight, lmbdas):
-    """Return g and its three derivatives in lambda sigma, (k, 4), at k lambdas, and the spread sigma of the logs."""
+    """Evaluate the profile likelihood g of a column by the kernels at the k values in `lmbdas`.
+
+    Return g and its three derivatives in lambda sigma, (k, 4), and sigma, the spread of the logs.
+    """
     base = 1.0 if family == "yeo-johnson" else 0.0
     below = x < 0.0
     mirrored = below.all()
@@ -121,8 +124,18 @@ def exponents_for(family, x):
 def assert_right(result, exact, sigma, reach, largest_term):
     """Check g and g' up to rounding, and g'' and g''' up to the rounding of their largest terms.
 
-    `reach` is the range of the logs, and `largest_term` the largest magnitude of (lambda - 1) J, where J is the log of
-    dpsi/dx over (lambda - 1).
+    Parameters
+    ----------
+    result : (4,) ndarray
+        g and its derivatives in lambda sigma.
+    exact : sequence of mpf
+        g and its derivatives in lambda.
+    sigma : float
+        Spread of the logs.
+    reach : float
+        Range of the logs.
+    largest_term : float
+        Largest magnitude of (lambda - 1) J, where (lambda - 1) J is ln dpsi/dx.
     """
     with mpmath.workdps(30):
         exact = [v / mpmath.mpf(sigma) ** k for k, v in enumerate(exact)]
@@ -257,7 +270,7 @@ def logs_and_points(kind, reference):
 def relative_transforms(x, lmbda, reference, both):
     """Return (psi(x) - psi(reference)) e^(-m ln(1 + |reference|)) and two derivatives in lambda, (3, n).
 
-    The exponent m belongs to the sign of the reference: lambda, or 2 - lambda if it is negative.
+    The exponent m belongs to the sign of the reference: lambda, or 2 - lambda if it is negative. `both` has no effect.
     """
     log_ref = mpmath.log1p(abs(mpmath.mpf(reference)))
 

@@ -26,7 +26,7 @@ BLOCK = 128
 
 @jitted
 def order_figures(y, w, point, weight, probability):
-    """Return five order statistics of a sorted column.
+    """Return five order statistics of a sorted column `y` with weights `w`.
 
     These are the median, the MAD, the distance from `point` within which the values have weight `weight`, the quantile
     of `probability`, and the interquartile range.
@@ -212,7 +212,15 @@ def test_huber_beta_is_the_variance_of_a_clipped_normal_variable(k):
 
 
 def assert_location(x, w, mu, s, k):
-    """Check that Huber's equation for the location `mu`, with scale `s` and constant `k`, holds up to rounding."""
+    """Check that `mu` solves Huber's equation for location, up to rounding.
+
+    Parameters
+    ----------
+    x, w : (n,) ndarray
+        Values and weights.
+    mu, s, k : float
+        Location, scale, and Huber's constant.
+    """
     assert abs(oracles.clipped_sums(x, w, mu, s, k)[0]) <= 1e-13 * sum(w) + 1e-15 * sum(w) * abs(mu) / s
 
 

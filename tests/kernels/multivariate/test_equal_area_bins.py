@@ -14,7 +14,10 @@ from powerkern.kernels.multivariate.equal_area_bins import equal_area_bins
 
 
 def bins(values, counts, n_bins):
-    """Return the first index of each of at most `n_bins` bins of counted values, and the edges."""
+    """Divide distinct values that occur `counts` times into at most `n_bins` bins of equal area.
+
+    Return the index of the first value of each bin followed by the number of values, and the edges of the bins.
+    """
     first, edges = np.empty(n_bins + 1, dtype=np.int64), np.empty(n_bins + 1)
     found = equal_area_bins(np.array(values, dtype=float), np.cumsum(counts), n_bins, first, edges)
     return first[: found + 1].tolist(), edges[: found + 1].tolist()

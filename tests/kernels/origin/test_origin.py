@@ -20,7 +20,10 @@ ORDERS = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (2, 0, 0), (1, 1, 0), (1, 0, 1), (0, 
 
 
 def exact(box_cox, lmbda, x0, log_unit):
-    """Return the profile log-likelihood of (x - x0)/unit per observation, without constants, as an mpmath number."""
+    """Return the profile log-likelihood of (X - x0)/unit, weighted and divided by the total weight, as an mpf.
+
+    Constants are left out. `log_unit` is the log of the unit; `box_cox` chooses Box-Cox instead of Yeo-Johnson.
+    """
     y, log_slopes = [], []
     for x in X:
         u = (mpmath.mpf(x) - x0) * mpmath.exp(-log_unit)
@@ -141,7 +144,7 @@ ONES = np.ones(12)
 def state_at(theta, x=X, weights=ONES, box_cox=False):
     """Return the scratch of the search, with the parameters `theta` and the likelihood there.
 
-    `theta` is (lambda, origin, log of the unit).
+    `theta` is (lambda, origin, log of the unit); `box_cox` chooses Box-Cox instead of Yeo-Johnson.
     """
     work = origin.new_origin_work()
     work.steps[0] = theta

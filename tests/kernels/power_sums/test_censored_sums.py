@@ -132,7 +132,7 @@ def fit_cells(
 
 
 def as_cells(low: FloatArray, high: FloatArray) -> tuple[tuple[FloatArray, FloatArray], tuple[Any, Any]]:
-    """Return cells, given by their ends, as arguments of the kernel that reads all values, and its scratch arrays."""
+    """Return arguments of the kernel that reads all values, for cells from `low` to `high`, and scratch arrays."""
     x = np.where(np.isinf(low), high, low)
     other = np.where(np.isinf(low), -INF, np.where(np.isinf(high), INF, np.where(low < high, high, NAN)))
     return (x[np.newaxis], other[np.newaxis]), (new_work(x.size), new_censored_work(x.size, x.size))

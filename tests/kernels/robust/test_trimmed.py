@@ -46,7 +46,7 @@ def objective(y, logs, v, lmbda):
 
 
 def brute_force(y, logs, w, lmbda, size):
-    """Return the lowest objective of all windows of weight `size`, and the weights of the values in this window.
+    """Return the lowest objective of all windows of weight `size`, and the weights of the values in the best window.
 
     A window begins or ends between two values. The other arguments are as in `best_window`.
     """

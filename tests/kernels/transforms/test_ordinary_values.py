@@ -47,7 +47,7 @@ def branch(m, a):
 
 
 def image_of(m, low, high):
-    """Return b_m(a) = (e^(m a) - 1)/m for both ends of an interval of a, after narrowing it to -27 <= m a <= 680."""
+    """Return b_m(a) = (e^(m a) - 1)/m for both ends of the interval low <= a <= high, narrowed to -27 <= m a <= 680."""
     if m:
         first, last = sorted((-27.0 / m, 680.0 / m))
         low, high = max(low, first), min(high, last)

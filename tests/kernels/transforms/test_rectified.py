@@ -218,7 +218,10 @@ def test_columns_are_as_their_values(family, rule, name):
 
 
 def smallest_of(values, lmbda):
-    """Return the Box-Cox transform of the smallest value by rule "both", and the lower quartile, its change point."""
+    """Transform `values` by Box-Cox with rule "both"; return the image of the smallest, and the lower quartile.
+
+    The lower quartile is the change point.
+    """
     x = np.sort(np.asarray(values, dtype=float))
     return by_kernel("box-cox", x, lmbda, "both")[0][0], x[(x.size + 3) // 4 - 1]
 

@@ -78,7 +78,10 @@ def numbers(family):
 
 
 def ulps(values, exact):
-    """Return the largest error in ulp of float32; results beyond float32 must be infinite or the largest number."""
+    """Return the largest error of `values` in ulp of float32.
+
+    Where `exact` exceeds the range of float32, the value must be infinite or the largest number.
+    """
     worst = 0.0
     for value, e in zip(values, exact, strict=True):
         if abs(e) > HUGE:
@@ -263,7 +266,7 @@ def log_interval(m, above, below):
 def boxcox_origin(lmbda, ref, slope, intercept):
     """Describe a standardised Box-Cox transform as s b_lambda(ln(x/x0)); return ln x0 and s.
 
-    Here b_m(a) = (e^(m a) - 1)/m.
+    `ref`, `slope` and `intercept` are the fitted constants, and b_m(a) = (e^(m a) - 1)/m.
     """
     product = 1.0 - lmbda * intercept / slope
     log_x0 = math.log(ref) + (math.log(product) / lmbda if lmbda else -intercept / slope)
