@@ -98,7 +98,7 @@ class Decompose(_Holes):
 
 
 class BesideCmfrec(_Holes):
-    """Speed relative to cmfrec, and held-out error relative to cmfrec with its best ridge, on two threads."""
+    """Speed relative to cmfrec, and held-out error relative to cmfrec's with its best ridge, on two threads."""
 
     params = ([2000], [500], [5], METHODS)
     param_names = ("m", "n", "rank", "method")
@@ -329,7 +329,7 @@ class Trajectory:
 
 
 class Threads(_Holes):
-    """Number of results that change by any bit with the number of threads."""
+    """Number of results that change in any bit with the number of threads."""
 
     params = ([2000], [500], [5], METHODS)
     param_names = ("m", "n", "rank", "method")
@@ -371,7 +371,7 @@ class Ratings(InTurns):
 
 
 class RatingsBesideCmfrec(Ratings):
-    """Speed relative to cmfrec, and held-out error relative to cmfrec with the true rank and its best ridge."""
+    """Speed relative to cmfrec, and held-out error relative to cmfrec's with the true rank and its best ridge."""
 
     def setup(self) -> None:
         if not find_spec("cmfrec"):

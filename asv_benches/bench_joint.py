@@ -85,7 +85,7 @@ class Wide:
 
 
 class Identity:
-    """Number of results that change by any bit with the number of threads, memory order, or order of columns."""
+    """Number of results that change in any bit with the number of threads, memory order, or order of columns."""
 
     def track_differences(self) -> int:
         x = correlated(3_000, 20)

@@ -70,7 +70,7 @@ METHODS: dict[str, dict[str, tuple[Callable[[float], Any], Callable[[Callable[[f
 
 
 class Call:
-    """Time of one call with a Python function."""
+    """Time of one call of a solver with a Python function, and the number of evaluations."""
 
     params = (list(METHODS), ["powerkern", "scipy"])
     param_names = ("method", "library")
@@ -90,7 +90,7 @@ class Call:
 
 
 class Ratio:
-    """Time of SciPy's call divided by ours."""
+    """Time of SciPy's solver divided by the time of ours."""
 
     params = (list(METHODS),)
     param_names = ("method",)

@@ -59,7 +59,7 @@ def skewed(n: int, p: int, order: str = "C") -> np.ndarray:
 
 
 class Probabilities(InTurns):
-    """Time to convert a matrix of scores to probabilities, relative to NumPy's medians of its columns."""
+    """Time to convert a matrix of scores to probabilities, relative to np.median of its columns."""
 
     params = (["mean+nmad", "mean+sd", "huberT", "linear"], ["C", "F"], [10_000], [200])
     param_names = ("rule", "order", "n", "p")
@@ -78,7 +78,7 @@ class Probabilities(InTurns):
 
 
 class Proposal2(InTurns):
-    """Speed relative to statsmodels, whose time is extrapolated from PEER_COLUMNS columns."""
+    """Speed of Huber's proposal 2 relative to statsmodels, whose time is extrapolated from PEER_COLUMNS columns."""
 
     params = ([10_000], [200])
     param_names = ("n", "p")
@@ -102,7 +102,7 @@ class Proposal2(InTurns):
 
 
 class OverPyOD(InTurns):
-    """Speed relative to PyOD's predict_proba, for the two rules that PyOD has; one detector, one thread."""
+    """Speed relative to PyOD's predict_proba, for the two rules that PyOD has, with one detector on one thread."""
 
     params = (["unify", "linear"], [10_000], [50])
     param_names = ("rule", "n", "p")

@@ -1,9 +1,9 @@
 """Write tests/data/cellwise_fits.json and cellwise_steps.json: results of R's cellWise for our own vectors.
 
 The vectors were drawn for this purpose. R 4.2.2 with cellWise 2.5.3 fitted them by ``transfo(X, type = "YJ", robust =
-TRUE, standardize = TRUE)``, or "BC", and computed the steps of a fit at given lambdas. Its full output lies beside the
-repository in shared/refs/cellwise. ``python tests/support/make_cellwise_reference.py`` keeps what the tests need: it
-takes a second and needs that folder. The figures cannot be recomputed without R.
+TRUE, standardize = TRUE)``, or "BC", and computed the steps of a fit at given lambdas. R's full output lies beside the
+repository in shared/refs/cellwise. ``python tests/support/make_cellwise_reference.py`` keeps the figures that the tests
+need. It takes a second and needs the full output. The figures cannot be recomputed without R.
 """
 
 from __future__ import annotations

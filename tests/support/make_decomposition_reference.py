@@ -1,7 +1,7 @@
 """Write tests/data/decomposition.json: the UV decomposition of a textbook's 5 x 5 matrix, computed with 40 digits.
 
-The matrix has two missing entries. Results after single elements and after epochs are stored.
-Run ``python tests/support/make_decomposition_reference.py`` from anywhere: ten seconds; it needs mpmath, not powerkern.
+The matrix has two missing entries. Results after single elements and after epochs are stored. Run ``python
+tests/support/make_decomposition_reference.py`` in any folder. It takes ten seconds, and needs mpmath but not powerkern.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Write tests/data/limits.json, the maxima of likelihoods with censored cells, computed with 60 digits.
 
-Run ``python -m tests.support.make_limits_reference`` from the root of the repository; it takes a minute. It imports
-nothing from powerkern. Each case is a small column: values and intervals (null for an end that is infinite), weights,
-and lambda, mean, standard deviation, minus the log-likelihood and the standard error of lambda at the maximum. The
-maximum is found by Newton's method with 60 digits, started where Nelder and Mead's method in float64 ends. Derivatives
-are central differences with a step of 1e-16, so that their error is about 1e-32.
+Run ``python -m tests.support.make_limits_reference`` from the root of the repository. It takes a minute, and imports
+nothing from powerkern. Each case is a small column: values and intervals (null for an infinite end) with weights. For
+the maximum of its likelihood, the case has lambda, mean, standard deviation, minus the log-likelihood, and the standard
+error of lambda. The maximum is found by Newton's method with 60 digits, started where Nelder and Mead's method in
+float64 ends. Derivatives are central differences with a step of 1e-16, so that their error is about 1e-32.
 """
 
 from __future__ import annotations

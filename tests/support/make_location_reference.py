@@ -1,8 +1,8 @@
-"""Write tests/data/location.json: estimates of location and scale of small samples, from 40 digits.
+"""Write tests/data/location.json: estimates of location and scale of small samples, computed with 40 digits.
 
-Run ``python tests/support/make_location_reference.py`` from anywhere: half a minute; it needs mpmath and NumPy, not
-powerkern. Joint estimates are fixed points that are iterated from the median and the normalized MAD until 35 digits
-no longer change, and then inserted into their equations.
+Run ``python tests/support/make_location_reference.py`` in any folder. It takes half a minute, and needs mpmath and
+NumPy but not powerkern. Joint estimates are fixed points: the iteration starts from the median and the normalized MAD
+and ends when 35 digits no longer change. The estimates are then inserted into their equations as a check.
 """
 
 from __future__ import annotations

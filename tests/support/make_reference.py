@@ -1,6 +1,7 @@
 """Write tests/data/mle.json and mle_hard.json: optima of small columns, computed with mpmath and correct to 20 digits.
 
-Run ``python tests/support/make_reference.py`` from anywhere: three minutes; it needs mpmath and NumPy, not powerkern.
+Run ``python tests/support/make_reference.py`` in any folder. It takes three minutes, and needs mpmath and NumPy but not
+powerkern.
 """
 
 from __future__ import annotations

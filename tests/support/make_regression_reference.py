@@ -1,9 +1,10 @@
 """Write tests/data/regression.json: results of R's car and MASS, without third-party data sets.
 
-R 4.2.2 with car 3.1.1 and MASS 7.3.58: ``powerTransform(lm(y ~ ...), family = "bcPower")``, or "yjPower", with its
-``summary`` and ``testTransform``, for one response or several at once, and ``MASS::boxcox``. The full output lies
-beside the repository in shared/refs. ``python tests/support/make_regression_reference.py`` keeps some of its figures;
-it takes a second and needs that file. The figures cannot be recomputed without R.
+The results are those of R 4.2.2 with car 3.1.1 and MASS 7.3.58. The functions are ``powerTransform(lm(y ~ ...), family
+= "bcPower")``, or "yjPower", with ``summary`` and ``testTransform``, for one or several responses, and
+``MASS::boxcox``. Their full output lies beside the repository in shared/refs. ``python
+tests/support/make_regression_reference.py`` keeps some of the figures. It takes a second and needs the full output. The
+figures cannot be recomputed without R.
 """
 
 from __future__ import annotations

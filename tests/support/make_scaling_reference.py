@@ -1,7 +1,7 @@
 """Write tests/data/scaling.json: outlier probabilities by thirteen rules, and quality measures of twelve of them.
 
-Run ``python tests/support/make_scaling_reference.py`` from anywhere: half a minute; it needs mpmath and NumPy, not
-powerkern. Parameters and probabilities are computed with 40 digits, bins of equal area in rational arithmetic.
+Run ``python tests/support/make_scaling_reference.py`` in any folder. It takes half a minute, and needs mpmath and NumPy
+but not powerkern. Parameters and probabilities are computed with 40 digits, bins of equal area in rational arithmetic.
 """
 
 from __future__ import annotations

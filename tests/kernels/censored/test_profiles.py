@@ -41,8 +41,8 @@ KINDS = ("Box-Cox", "positive", "negative", "both signs")
 def case(name: str, kind: str, is_weighted: bool) -> tuple[FloatArray, FloatArray, FloatArray, int]:
     """Return the cells of a case as arrays `x`, `other` and weights, and the family.
 
-    A value has its `other` NaN. A cell with one limit has the limit in `x` and -inf (below) or inf (above) in `other`.
-    A cell with two limits has one in each array.
+    If a cell is a value, its entry in `other` is NaN. If a cell has one limit, the limit is in `x`, and `other` is -inf
+    (below the limit) or inf (above it). If a cell has two limits, one is in each array.
 
     Parameters
     ----------

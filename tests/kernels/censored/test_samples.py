@@ -63,7 +63,7 @@ def profile_of(column: columns.CensoredColumn, lmbda: float, kind: str, scratch:
     lmbda : float
         Lambda.
     kind : str
-        Kind of the cells; the exponent of "negative" ones is 2 - lambda.
+        Kind of the cells: "negative" cells have the exponent 2 - lambda.
     scratch, own
         The scratch arrays that `prepare` returns.
     """
@@ -206,7 +206,7 @@ def test_a_second_maximum_is_found_from_nine_standard_errors_away(
 @kinds
 @pytest.mark.parametrize("step", [1e-4, -2e-4])
 def test_tiny_steps_by_taylor_series(step: float, kind: str) -> None:
-    """Moments, likelihood, derivatives and scales after a step are those of an evaluation there."""
+    """Compare moments, likelihood, derivatives and scales after a step with an evaluation at the new exponent."""
     column, scratch, own = prepare(*cells(kind))
     centered = column.centered
     if centered.logs.center != 0.0:  # the series needs a reference that is common to all values

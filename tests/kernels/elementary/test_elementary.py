@@ -26,7 +26,7 @@ FUNCTIONS = {"exp": exp.exp, "expm1": exp.expm1, "log": log.log, "log1p": log.lo
 
 
 def loop_of(function):
-    """Return a compiled loop that applies `function` to every element of x, vectorised by LLVM as in the kernels."""
+    """Return a compiled loop that applies `function` to each element; LLVM vectorises the loop as in the kernels."""
 
     @numba.njit(error_model="numpy", fastmath={"contract"})
     def loop(x, out):
@@ -388,7 +388,7 @@ def test_short_logs_of_one_plus_x():
 
 
 def test_sums_with_one_are_split_without_an_error():
-    """1 + x + x_lo = 2^k (1 + f + f_lo), even if 1 + x cancels."""
+    """Check that 2^k (1 + f + f_lo), the result of a split, equals 1 + x + x_lo to 2^-104, even if 1 + x cancels."""
     rng = np.random.default_rng(8)
     for x in map(float, np.append(above_minus_one(60), [-1.0 + 2.0**-53, -1.0 + 2.0**-40, -0.9999])):
         k, f, f_lo = log.split_one_plus(x)

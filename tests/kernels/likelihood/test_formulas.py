@@ -37,7 +37,7 @@ def test_indices_of_moments():
 
 
 def scaled(t, factor):
-    """Return Y_0 = e^t - 1 and Y_j = t^j e^t - j Y_(j-1), times a factor, with 60 digits."""
+    """Return Y_0 = e^t - 1 and Y_j = t^j e^t - j Y_(j-1) for j = 1, 2, 3, each times `factor`, with 60 digits."""
     with mpmath.workdps(60):
         t = mpmath.mpf(t)
         y = [mpmath.expm1(t)]
@@ -49,7 +49,7 @@ def scaled(t, factor):
 @pytest.mark.parametrize("t", [-30.0, -3.0, -1.0, -0.999, -0.5, 0.2, 0.999, 1.0, 1.001, 3.0, 30.0])
 @pytest.mark.parametrize("factor", [1.0, 2.0**-40])
 def test_derivatives_of_the_transform(t, factor):
-    """Y_2 and Y_3 lose digits in proportion to t^-2 and t^-3 as t tends to 0."""
+    """Compare Y_0 to Y_3 with `scaled`; as t tends to 0, Y_2 and Y_3 may lose digits in proportion to t^-2 and t^-3."""
     expected = scaled(t, factor)
     size = factor * math.exp(max(t, 0.0)) * max(1.0, abs(t)) ** 3
     found = f.scaled_derivatives(t, factor * math.exp(t), factor)
@@ -62,7 +62,7 @@ def test_derivatives_of_the_transform(t, factor):
 
 
 def test_small_derivatives_keep_digits():
-    """Below |t| = 1, e^t - 1 and the first derivative do not cancel."""
+    """Compare Y_0 = e^t - 1 and Y_1 with `scaled` for |t| < 1, where neither may lose digits by cancellation."""
     for t in (1e-12, -1e-6, 1e-3, -0.3):
         np.testing.assert_allclose(f.scaled_derivatives(t, math.exp(t), 1.0)[:2], scaled(t, 1.0)[:2], rtol=1e-14)
 
@@ -86,7 +86,7 @@ def test_sums_of_observations_become_central_moments():
 
 @pytest.mark.parametrize(("mean", "expected"), [(9.9, True), (10.0, False), (-9.9, True), (-10.0, False)])
 def test_digits_are_kept_if_the_mean_square_is_at_most_100_variances(mean, expected):
-    """The mean square is 1 + mean^2 for a variance of 1."""
+    """Test means on both sides of the limit; for a variance of 1, the mean square is 1 + mean^2."""
     values = np.array([[mean - 1.0, mean + 1.0], [1.0, 2.0], [0.0, 1.0], [3.0, 1.0]])
     assert bool(f.central_moments(raw_sums(values, np.ones(2)), 2.0)[1]) is expected
 
@@ -124,7 +124,7 @@ def test_moments_relative_to_a_reference_of_the_other_sign():
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_sums_over_negative_values_change_signs(sign):
-    """psi = -b_m with m = 2 - lambda, so psi and its second derivative in lambda are minus those of b_m in m."""
+    """Compare sums for psi = -b_m with m = 2 - lambda: psi and its second derivative are minus those of b_m in m."""
     signs = np.array([[sign], [1.0], [sign], [1.0]])
     first = raw_sums(VALUES, WEIGHTS)
     part = raw_sums(2.0 * VALUES + 1.0, WEIGHTS)
@@ -216,5 +216,5 @@ def test_moments_at_a_small_distance_by_taylor_expansion(lmbda, step):
     ],
 )
 def test_a_minimum_is_certain_if_the_third_derivative_is_small(d1, d2, d3, expected):
-    """Kantorovich's condition |d1 d3| <= d2^2/2 with a positive second derivative."""
+    """Test both sides of Kantorovich's condition |d1 d3| <= d2^2/2, which also requires d2 > 0."""
     assert bool(f.has_root_near(d1, d2, d3)) is expected

@@ -86,7 +86,10 @@ def excess(polynomial, x):
 
 
 def test_increases_are_integrated_exactly_up_to_the_sixth_power():
-    """The error estimate is the difference from Hermite's formula, which is exact up to the fourth power."""
+    """Compare increases of powers with exact ones, and the error estimate with the difference from Hermite's formula.
+
+    Hermite's formula is exact up to the fourth power.
+    """
     a, b = 0.3, 1.1
     for power in range(1, 7):
         g = np.polynomial.Polynomial([0.0] * power + [2.0])

@@ -424,7 +424,7 @@ LANE_VALUES = np.array([-3.0, -1.0, -0.2, 0.0, 0.3, 0.9, 2.0, 5.0])
 
 
 def test_halley_steps_of_lanes_are_those_of_single_numbers():
-    """Where the correction exceeds one half, or has the wrong sign by more than that, the step is Newton's."""
+    """Compare with steps of single numbers, also where the Halley correction is so large that Newton's step is used."""
     f, df = np.full(LANES, 0.6), np.full(LANES, 1.5)
     for d2f in (LANE_VALUES, 3.0 * LANE_VALUES):
         expected = [halley_step(0.6, 1.5, float(v)) for v in d2f]

@@ -116,7 +116,7 @@ def test_magnitudes_are_split_by_sign_with_their_weights(kind, is_weighted):
 @pytest.mark.parametrize("offset", [0.0, 1.0])
 @pytest.mark.parametrize("x", [1e-300, 0.4, 1.49, 1.5, 1.5 + 1e-13, 2.2, 2.99, 3.01, 3.6, 80.0, 1e300])
 def test_centered_logs_do_not_cancel(offset, x):
-    """Near the reference they are log1p of the relative difference, elsewhere the difference of two logs."""
+    """Compare logs relative to the reference 1.5, ln((offset + x)/(offset + 1.5)), with mpmath."""
     with mpmath.workdps(60):
         exact = mpmath.log((mpmath.mpf(offset) + x) / (mpmath.mpf(offset) + 1.5))
         found = logs.centered_log(x, offset, 1.5, math.log(offset + 1.5))

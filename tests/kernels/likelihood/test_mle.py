@@ -55,7 +55,7 @@ finite_column = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(al
 
 
 def row_of_vector(x, family, weight=(), lmbda=NAN):
-    """Return the row of results of one column."""
+    """Fit one column, or evaluate it at a given lambda; return its row of results."""
     return np.array(fit_vector(np.asarray(x, dtype=float), family, float(lmbda), np.asarray(weight, dtype=float)))
 
 

@@ -117,7 +117,7 @@ def test_large_columns_agree_with_two_passes(name, n):
 
 @pytest.mark.skipif(JIT_DISABLED, reason="slow as plain Python")
 def test_a_misleading_sample_does_not_change_the_fit():
-    """Every `SAMPLE_STRIDE`-th value, which is read first, has another distribution than the other values."""
+    """Fit columns whose sample, every `SAMPLE_STRIDE`-th value, has another distribution than the other values."""
     n = 8 * SAMPLE
     rng = np.random.default_rng(2)
     for sampled, others in [
@@ -134,7 +134,7 @@ def test_a_misleading_sample_does_not_change_the_fit():
 
 @pytest.mark.parametrize("shape", [1e-9, 1e-6, 1e-4, 1e-2, 1.0, 10.0, 100.0, 500.0])
 def test_columns_of_any_spread_agree_with_two_passes(shape):
-    """Columns range from tight clusters to values whose logs span the range of float64."""
+    """Fit columns that range from tight clusters to values whose logs span the range of float64."""
     n = ONE_PASS_MIN + 50
     z = np.clip(np.random.default_rng(3).normal(size=n), -1.3, 1.3)
     assert_same_fit(np.exp(shape * z) if shape > 1e-3 else 1.0 + shape * z, BOX_COX)
@@ -276,7 +276,10 @@ def assert_same_but_for_rounding(row, expected):
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.3, 0.6, 0.8, 0.95])
 @pytest.mark.parametrize("name", ["lognormal", "normal", "negative"])
 def test_missing_values_do_not_affect_one_pass(name, share, first, weighted):
-    """Compare a fit in which a fraction `share` of the rows from `first` on is missing with a fit of the other rows."""
+    """Compare a fit of a column with missing values with a fit of its other values.
+
+    A fraction `share` of the rows from row `first` on is missing.
+    """
     rng = np.random.default_rng(11)
     n = first + 900
     x, weight = DISTRIBUTIONS[name](rng, n), np.where(np.arange(n) % 7 == 3, 1e3, 1.0) * rng.uniform(0.5, 2.0, n)

@@ -385,7 +385,7 @@ def test_least_favourable_likelihood_is_stationary(weighted):
 
 
 def test_least_favourable_likelihood_when_the_first_step_overshoots():
-    """Most values are clipped, and a few of them are far away."""
+    """Check the equations for columns in which most values are clipped and a few are far away."""
     for seed in range(6):
         rng = np.random.default_rng(seed)
         y = np.sort(rng.standard_cauchy(17) * np.exp(rng.normal(size=17)))

@@ -130,7 +130,10 @@ def test_the_objective_is_that_of_repeated_values(n, largest):
 
 
 def test_nodes_are_few_even_for_large_weights():
-    """For weights up to 1e15, the mean over fewer than 2,000 nodes equals that over repeated values to 1e-5."""
+    """Compare the mean over fewer than 2,000 nodes with the mean over repeated values.
+
+    The two agree to 1e-5 for weights up to 1e15.
+    """
     w = np.array([2.0, 5.0, 1.0, 4.0])
     t = np.array([-1.0, -0.1, 0.3, 1.1])
     found = [

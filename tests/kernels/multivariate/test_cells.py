@@ -1,4 +1,4 @@
-"""Medians by selection, one-step scales, and correlations and slopes of pairs, against plain NumPy."""
+"""Medians by selection, one-step scales, and the correlations and slopes of pairs of columns, compared with NumPy."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def problem(p=6, seed=0):
 
 
 def textbook(covariance, row):
-    """Return the conditional mean and covariance of a row."""
+    """Return `row` with conditional means in place of missing values, and the conditional covariance of these."""
     m = np.isnan(row)
     A = np.linalg.solve(covariance[np.ix_(~m, ~m)], covariance[np.ix_(~m, m)])
     filled, spread = row.copy(), np.zeros_like(covariance)

@@ -32,7 +32,7 @@ def test_moments_and_correlation_agree_with_scipy(n, scale):
 
 
 def test_moments_of_adjacent_floats():
-    """The rounding error of the mean is comparable to the spread of the values."""
+    """Compare statistics of a few adjacent floats, whose spread is comparable to the rounding error of their mean."""
     steps = rng.integers(0, 5, 40)
     steps[:2] = 0, 4
     x = 1.0 + steps * 2.0**-52

@@ -305,7 +305,7 @@ def test_the_bound_is_equal_for_the_mirrored_column() -> None:
 
 @pytest.mark.parametrize("kind", ["below", "above", "between"])
 def test_a_column_with_intervals_of_one_kind(kind: str) -> None:
-    """The weights of cells of other kinds are 0, and the grid covers the ends of all intervals."""
+    """Compare fits of columns with intervals of one kind; the weights of the other kinds must be 0."""
     low, high, weight = limited(SKEWED, BOX_COX)
     is_of_kind = {"below": np.isinf(low), "above": np.isinf(high), "between": np.isfinite(low + high) & (low < high)}
     kept = is_of_kind[kind] | (low == high)

@@ -230,7 +230,10 @@ def test_bins_are_as_narrow_as_their_number_allows(exponent, max_bins):
     ],
 )
 def test_references_of_streams_are_coarse_and_near_the_middle_of_the_logs(low, high):
-    """Their logs are multiples of a power of two that is at least the range of the logs, so that they rarely change."""
+    """The log of a reference is a multiple of a power of two that is at least the range of the logs.
+
+    References therefore change rarely as a stream grows.
+    """
     cells = np.array([grid_row(np.array([low, high]), BOX_COX, stream=True), grid_row(np.full(2, np.nan), BOX_COX)])
     cells[1, grids.G_MIN : grids.G_MAX + 1] = 0.5, 3.0  # not read
     found, references = np.full(2, 7.0), np.full(2, 7.0)
@@ -514,7 +517,7 @@ def test_columns_without_two_values_have_no_profile():
 
 
 def test_each_column_has_its_own_sums():
-    """The sums of three columns in one array give the results of each column alone."""
+    """Compare the results of three columns whose sums are in one array with the results of each column alone."""
     x = [column_of_shape("normal"), column_of_shape("lognormal", 60), column_of_shape("negative", 90)]
     cells = np.array([grid_row(each, YEO_JOHNSON) for each in x])
     every = [sums_of(each, YEO_JOHNSON, grid)[0] for each, grid in zip(x, cells, strict=True)]

@@ -146,7 +146,7 @@ def test_weights_repeat_rows_in_every_block():
 
 @pytest.mark.parametrize("power", [0.6, 1.9])
 def test_the_search_does_not_depend_on_the_unit_of_the_logs(power):
-    """For y^c, the optimum and the ends of the scan are the ones for y, divided by c."""
+    """Compare the optimum and the ends of the scan for y^c with those for y, divided by c."""
     X, rng = covariates(20)
     y = np.exp(0.3 * X[:, 1] + 0.7 * rng.normal(size=20))
     (one, ends), (other, other_ends) = regress(y, X), regress(y**power, X)

@@ -64,7 +64,7 @@ def test_a_cell_of_the_largest_width_is_not_widened():
 
 
 def test_searches_without_a_minimum_stop_after_500_evaluations():
-    """The objective falls without end, is random, or is NaN or minus infinity everywhere."""
+    """Search objectives that fall without end, are random, or are NaN or minus infinity everywhere."""
     rng, calls = np.random.default_rng(0), []
     for objective in (lambda x: -x, lambda x: rng.normal(), lambda x: math.nan, lambda x: -math.inf):
         calls.clear()

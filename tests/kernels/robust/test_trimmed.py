@@ -19,13 +19,13 @@ def best_window(y, logs, w, lmbda, fraction):
     Parameters
     ----------
     y, logs : (n,) ndarray
-        Transformed values, ascending, and logs.
+        Transformed values, ascending, and logs of the original values.
     w : (n,) ndarray or None
         Weights.
     lmbda : float
         Lambda.
     fraction : float
-        Fraction of the weight in the window.
+        Fraction of the total weight that the window has.
     """
     n = y.size
     padded = [np.append(v, np.ones(ROOM)) for v in (y, logs)]

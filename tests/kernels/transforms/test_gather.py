@@ -210,7 +210,11 @@ def test_inverses_of_rescaled_values_that_overflow_are_counted():
 @pytest.mark.parametrize("family", NAMES)
 @pytest.mark.parametrize("p", [3, BLOCK, BLOCK + 2])
 def test_columns_are_rescaled_before_they_are_transformed_and_after_they_are_inverted(family, p):
-    """More columns than a block of constants has; every third column has a center and a divisor, or was not fitted."""
+    """Compare with SciPy's transforms of (x - center)/divisor.
+
+    A third of the columns have a center and a divisor, and a third were not fitted. The largest matrix has more columns
+    than a block of constants.
+    """
     x = np.random.default_rng(p).gamma(2.0, size=(p, 2)) + 1.0
     rows = np.tile(fits(np.array([[1.0, 2.0, 4.0, 9.0]]), family), (p, 1))
     rows[:, LMBDA] = np.linspace(-1.0, 2.0, p)
