@@ -110,7 +110,7 @@ def _fit_of(transformer: object) -> PowerFit:
     if not isinstance(transformer, PowerTransformer):
         raise TypeError(
             f"to_onnx needs a PowerFit or a powerkern.sklearn.PowerTransformer, got {type(transformer).__name__}; "
-            "PowerTransformer.from_sklearn converts those of scikit-learn"
+            "PowerTransformer.from_sklearn converts scikit-learn's transformer"
         )
     check_is_fitted(transformer)
     if transformer.variables is not None:

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
         raise BadInput(f"{args.fit} is a fit by groups: name the column of their labels with --groups")
     fit = select_fit_columns(fit, args)
     if args.groups is not None and not by_groups:
-        raise BadInput(f"{args.fit} is a fit of all rows, without groups: leave out --groups")
+        raise BadInput(f"{args.fit} was fitted without groups; leave out --groups")
     options: dict[str, Any] = {"n_threads": args.n_threads}
     options["out_of_range"] = args.out_of_range
     if is_forward:

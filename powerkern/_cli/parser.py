@@ -221,7 +221,7 @@ def _add_compile(commands: Commands) -> None:
     )
     parser.set_defaults(run="compiling:run")
     parser.add_argument(
-        "--all", action="store_true", help="compile every kernel (default: those of fit, transform and inverse)"
+        "--all", action="store_true", help="compile every kernel (default: kernels for fit, transform and inverse)"
     )
     parser.add_argument(
         "--to",

@@ -164,9 +164,9 @@ def read_any_fit(path: Path) -> pk.PowerFit | pk.GroupedFit:
         with one_line_file_errors("read", path):
             fit = pk.load(path)
     except ValueError as error:
-        raise BadInput(f"{path}: {one_line(error)}; --fit takes what `powerkern fit -o` wrote") from error
+        raise BadInput(f"{path}: {one_line(error)}; --fit takes a file written by `powerkern fit -o`") from error
     if not isinstance(fit, pk.PowerFit | pk.GroupedFit):
-        raise BadInput(f"{path} is a {type(fit).__name__}; --fit takes what `powerkern fit -o` wrote")
+        raise BadInput(f"{path} is a {type(fit).__name__}; --fit takes a file written by `powerkern fit -o`")
     return fit
 
 

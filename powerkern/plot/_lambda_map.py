@@ -72,7 +72,7 @@ def lambda_map(
     if any(at.shape != (2,) for at in given.values()):
         raise ValueError("each mark must be two lambdas, of the first and of the second column")
     if [axis.ndim for axis in axes] != [1, 1] or table.shape != tuple(axis.size for axis in axes):
-        raise ValueError(f"scores must be a table of two lists of lambdas, got shape {table.shape}")
+        raise ValueError(f"scores must be a matrix with one entry per pair of lambdas, got shape {table.shape}")
     if np.isnan(table).all():
         raise ValueError("no pair of lambdas has a score: scores are all NaN")
     ax = get_axes(ax)

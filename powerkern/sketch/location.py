@@ -127,7 +127,7 @@ class _Estimate(NamedTuple):
         if spread == "qn":
             raise ValueError(
                 f"method={shown(method)} compares all pairs of values, which summaries of chunks do not keep; use "
-                "another scale, such as that of 'median-mad'"
+                "a method with another scale, such as 'median-mad'"
             )
         given = {**METHODS[method].defaults, **constants}
         if center not in ("mean", "median", "trimmed"):

@@ -381,7 +381,7 @@ def test_a_fit_of_another_kind_is_refused(run: Any, table: Path, tmp_path: Path)
     fit_regression(FRAME, COVARIATES).save(tmp_path / "fit.json")
     code, _, said = run("outliers", table, "--fit", tmp_path / "fit.json")
     assert code != 0
-    assert "fit.json is a RegressionFit; --fit takes what `powerkern fit -o` wrote" in said
+    assert "fit.json is a RegressionFit; --fit takes a file written by `powerkern fit -o`" in said
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def test_groups_belong_to_a_fit_by_groups(panel, tmp_path, run):
         (("transform", panel, "--fit", grouped, "--groups", "frim"), "no column 'frim'; did you mean 'firm'?"),
         (("transform", panel, "--fit", grouped, "--groups", "x"), "--groups names a column that is fitted"),
         (("outliers", panel, "--fit", grouped), "which only transform and inverse accept"),
-        (("transform", panel, "--fit", panel), "--fit takes what `powerkern fit -o` wrote"),
+        (("transform", panel, "--fit", panel), "--fit takes a file written by `powerkern fit -o`"),
     ]:
         code, _, err = run(*words)
         assert code == 2

@@ -42,9 +42,9 @@ def test_lambda_map_of_lambdas_that_are_never_equal_and_of_missing_scores():
 @pytest.mark.parametrize(
     ("scores", "lmbdas", "message"),
     [
-        ([[0.1, 0.2]], [[0.0], [0.0]], r"a table of two lists of lambdas, got shape \(1, 2\)"),
-        ([0.1, 0.2], [[0.0, 1.0], [0.0]], "a table of two lists of lambdas"),
-        ([[0.1]], [[[0.0]], [0.0]], "a table of two lists of lambdas"),
+        ([[0.1, 0.2]], [[0.0], [0.0]], r"a matrix with one entry per pair of lambdas, got shape \(1, 2\)"),
+        ([0.1, 0.2], [[0.0, 1.0], [0.0]], "a matrix with one entry per pair of lambdas"),
+        ([[0.1]], [[[0.0]], [0.0]], "a matrix with one entry per pair of lambdas"),
         ([[np.nan]], [[0.0], [0.0]], "no pair of lambdas has a score"),
     ],
 )
