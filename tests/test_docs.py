@@ -1,4 +1,4 @@
-"""Code in README and pages that is not a doctest runs as printed, and links and references exist.
+"""Code in README and pages that is not a doctest runs as printed; links and references exist.
 
 Pytest collects the doctests of every page of docs/ and of every docstring; the gallery's examples run when the
 documentation is built.

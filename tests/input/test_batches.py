@@ -1,4 +1,4 @@
-"""Tables of pyarrow, polars and DuckDB, read in batches, have the fits and transforms of the same tables in memory."""
+"""Tables of pyarrow, polars and DuckDB that are read in batches; results equal results for the tables in memory."""
 
 from __future__ import annotations
 

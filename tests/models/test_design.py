@@ -1,4 +1,4 @@
-"""Covariates: those that are rejected or dropped, and least squares on the others."""
+"""Covariates: those rejected, those dropped, and least squares on the rest."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def outcome(call: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def check_that_it_can_be_used(fit: PowerFit) -> None:
-    """Check that a fit read from text is written unchanged; its methods must return numbers or documented errors."""
+    """Check a fit that was read from text: it is written unchanged, and methods return numbers or documented errors."""
     assert kernel_rows(PowerFit.from_json(fit.to_json())).tobytes() == kernel_rows(fit).tobytes()
     assert len(fit.status_text) == len(fit.families) == len(fit.n_iter) == fit.n_features
     for apply, values in ((fit.transform, X), (fit.transform, PROBES), (fit.inverse_transform, PROBES)):

@@ -266,7 +266,7 @@ def test_transforms_that_overflow_are_infinite_or_replaced():
 
 
 def test_float32_images_that_overflow_are_counted_once():
-    """Images of a robust fit overflow in float32 though not in float64; the data also hold infinite values."""
+    """Images of a robust fit overflow in float32 but not in float64. The data also contain infinite values."""
     _, _, train, new = _hostile_frames(210)
     x = np.maximum(train.c1.to_numpy(), np.float32(1e-30))
     fit = _fit(x, "box-cox", "robust", infinite="missing")

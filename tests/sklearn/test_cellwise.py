@@ -1,4 +1,4 @@
-"""The cellwise estimators for scikit-learn: its own checks, and agreement with the functions."""
+"""The cellwise estimators: scikit-learn's own checks, and agreement with the functions of `powerkern.cellwise`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GroupedPowerTransformer: scikit-learn's conventions, labels by name and by routing."""
+"""GroupedPowerTransformer: scikit-learn's conventions, and groups given by a column name or by metadata routing."""
 
 from __future__ import annotations
 

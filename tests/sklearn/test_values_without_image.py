@@ -1,4 +1,4 @@
-"""`out_of_range` and `infinite` of the transformers: scikit-learn's behaviour unless given."""
+"""Options `out_of_range` and `infinite` of the transformers. The defaults reproduce scikit-learn's behaviour."""
 
 import numpy as np
 import pytest

@@ -518,7 +518,7 @@ def test_ymax_with_values_on_both_sides_of_1() -> None:
 
 
 def _plot_correlation(x: np.ndarray, lmbda: float) -> float:
-    """Return SciPy's probability plot correlation of data transformed at 50 digits and scaled to fit float64."""
+    """Return SciPy's probability plot correlation of x, transformed with 50 digits and scaled to fit float64."""
     with mp.workdps(50):
         psi = [_branch(mp.mpf(float(lmbda)), mp.log(mp.mpf(float(v)))) for v in x]
         low, high = min(psi), max(psi)

@@ -59,7 +59,7 @@ def test_lambdas_are_those_of_the_start_or_at_an_end(wine):
 
 @pytest.mark.slow
 def test_single_columns_are_tried_at_both_ends(wine):
-    """The scorer never improves, so each trial of a column is followed by its opposite."""
+    """The scorer never improves, so a trial of a column at one end is followed by a trial at the other end."""
     X, y = wine[0][:, :5], wine[1]
     model = SupervisedPowerTransformer(
         GaussianNB(), search="blocks", scoring=lambda *_: 0.0, max_trials=40, starts="ones", random_state=0, cv=2
