@@ -277,7 +277,7 @@ class Impute(InTurns):
 
 @functools.cache
 def peers(table: str) -> dict[str, tuple[float, float]]:
-    """Return by peer its error, and the seconds of one call, which is not repeated because some peers are slow."""
+    """Return each peer's error and the seconds of one call; calls are not repeated because some peers are slow."""
     bench, found = Impute(), {}
     bench.setup(table)
     for name, call in bench.calls.items():

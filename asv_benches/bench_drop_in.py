@@ -23,7 +23,7 @@ _XTOL = 1e-6
 
 
 class Pair(NamedTuple):
-    """Our function, a plain implementation of it, and a function that draws data; both are called from jitted code."""
+    """Our function, a plain implementation of it, and a function that draws data; the first two run as jitted code."""
 
     ours: Callable[..., Any]
     plain: Callable[..., Any]

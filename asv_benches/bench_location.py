@@ -174,7 +174,7 @@ class Sorted:
 
 
 class Reference(NamedTuple):
-    """The names of a method's values in refs/mestimator_reference.json."""
+    """A method with its constants, and the part of its results that refs/mestimator_reference.json has."""
 
     method: str
     constants: dict[str, float]

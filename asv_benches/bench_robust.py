@@ -382,7 +382,7 @@ class Units:
 
 
 class TopGear:
-    """Box-Cox lambda of two columns of the paper's section 4."""
+    """Lambda of a Box-Cox fit of a column of the paper's section 4."""
 
     params = (["MPG"], ["mle", "rewml"], ["paper"])
     param_names = ("column", "estimator", "convention")
@@ -492,7 +492,7 @@ def errors(
 
 
 class Simulation:
-    """Section 3: bias and mean squared error of lambda over replicates of 100 values."""
+    """Bias and mean squared error of lambda in the simulation of the paper's section 3, with columns of 100 values."""
 
     params = ([("yeo-johnson", 0.5)], [(0.1, 10.0)], ["mle", "robust"], [200])
     param_names = ("case", "contamination", "estimator", "replicates")

@@ -26,7 +26,7 @@ four_lognormals = partial(lognormal_columns, sigma=(0.5, 0.2, 1.0, 0.1), mean=2.
 
 
 def around(lmbda: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds that raise the first lambda, lower the second and leave all other lambdas unchanged."""
+    """Return bounds (low, high) that raise the first lambda, lower the second, and leave the others unchanged."""
     return lmbda + np.array([0.3, -2.0, -1.0, -np.inf]), lmbda + np.array([1.0, -0.2, 2.0, np.inf])
 
 

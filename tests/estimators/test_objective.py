@@ -104,7 +104,10 @@ def test_objective_is_the_curve_at_the_start_and_none_is_lower(family, estimator
 
 
 def test_search_result_is_no_higher_than_any_lambda_it_tried():
-    """The objective has a narrow minimum next to a kink; it must not be lower at -0.24, a point of the grid."""
+    """Fit a column whose objective has a narrow minimum next to a kink.
+
+    At -0.24, a point of the grid, the objective must not be lower than at the result.
+    """
     x = np.random.default_rng(0).random((50, 300))[:, 181] ** 4
     fit = fit_quietly(x[:, None], "yeo-johnson", "robust")
     assert fit.objective[0] <= fit.objective_curve(-0.24)[0]

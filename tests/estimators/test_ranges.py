@@ -17,7 +17,7 @@ from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 
 def of_weights(*weights: float) -> np.ndarray:
-    """Return ranges of empty columns, (k, N_RANGE), in which only the total weights are set, to the `k` arguments."""
+    """Return the ranges of k empty columns, (k, N_RANGE), with these k total weights."""
     parts = np.zeros((len(weights), fields.N_RANGE))
     parts[:, fields.R_WEIGHT] = weights
     parts[:, fields.R_MIN], parts[:, fields.R_MAX] = np.inf, -np.inf

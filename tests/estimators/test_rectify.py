@@ -40,9 +40,9 @@ def test_small_outliers_are_excluded():
 
 
 def few_of(u):
-    """Return a subset of the order statistics `u` (at most 256, evenly spaced), and their normal scores.
+    """Return at most 256 evenly spaced values of the sorted column `u`, and their normal scores.
 
-    The fit compares its two starting lambdas on this subset.
+    The fit compares its two starting lambdas on these values.
     """
     n = u.size
     chosen = np.arange(n) if n <= 256 else ((2 * np.arange(256) + 1) * n) // 512
@@ -123,7 +123,7 @@ def test_objective_is_that_of_the_start_taken():
 def test_status_says_that_a_far_tail_was_kept():
     """The status is TAIL_KEPT if and only if the fit keeps all 60 values at exp(-12).
 
-    Some fits with rectification on one side only keep them; no fit with rectification on both sides does.
+    Some fits that rectify one side keep these values; no fit that rectifies both sides does.
     """
     X = np.column_stack([issue(seed) for seed in range(3, 23)])
     one = fit_quietly(X, rectify="one")
@@ -164,7 +164,7 @@ def test_few_clean_columns_are_reported_to_keep_a_far_tail(family, n):
 
 
 def test_reported_tails_have_a_tenth_of_the_values_and_at_least_five():
-    """Compare the status with a count of the tails by the documented definition."""
+    """Compare the status with the numbers of values in the tails, by the documented definition."""
     rng = np.random.default_rng(1)
     told = []
     for n, n_out in ((20, 3), (30, 4), (40, 5), (60, 9), (200, 18), (200, 30)):

@@ -95,7 +95,7 @@ def fit_by_name(x: np.ndarray, family: str, name: str = "robust", **options: obj
 
 
 def rectification(estimator: Estimator) -> str:
-    """Return the oracles' name of an estimator's rectification rule."""
+    """Return the name that the oracles use for an estimator's rectification rule."""
     if isinstance(estimator, pk.RewMLNR) or getattr(estimator, "rectify", "") == "none":
         return "none"
     return "cellwise" if is_as_r(estimator) else "paper"
@@ -415,7 +415,10 @@ def test_outliers_move_maximum_likelihood_only(family):
 
 
 def test_sensitivity_is_zero_beyond_the_cutoff():
-    """The curve (section 2.6 of the paper) equals maximum likelihood's near the center, and 0 beyond the cut-off."""
+    """The sensitivity curve equals that of maximum likelihood near the center, and is 0 beyond the cut-off.
+
+    Sensitivity curves are defined in section 2.6 of the paper.
+    """
     x = np.array([oracles.normal_quantile(i / 100) for i in range(1, 100)])
     z = np.arange(-10.0, 10.25, 0.25)
     X = np.vstack([np.repeat(x[:, None], z.size, axis=1), z])

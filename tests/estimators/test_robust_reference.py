@@ -149,7 +149,7 @@ def test_global_search_is_never_worse_than_the_path_of_r(file):
 
 @every_file
 def test_global_search_is_never_worse_than_one_run_of_brents_method(file):
-    """Compare the objectives of the paper's rule at both starts."""
+    """Compare the paper's objective at the starts that the global search and one run of Brent's method find."""
     for record in records(file):
         x, family = data(file)[record["column"]], FAMILIES[record["type"]]
         u, _, _, power = oracles.prestandardized(family, np.sort(x[~np.isnan(x)]), "mad")

@@ -97,7 +97,7 @@ def test_optimum_and_interval_agree_with_mpmath(name):
 
 
 def test_two_groups_of_which_one_is_at_zero():
-    """Regression test: this fit was rejected as unrepresentable."""
+    """Regression test: the fit of this column was rejected as unrepresentable."""
     fit = pk.fit([-2.0] * 4 + [-0.0] * 3, sample_weight=[4, 9, 8, 7, 4, 5, 5])
     assert fit.status[0] == Status.OK
     assert fit.lmbda[0] == pytest.approx(0.043781393968813, abs=1e-12)
@@ -116,7 +116,10 @@ def test_output_is_accurate_in_units_of_each_value(name):
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("seed", range(20))
 def test_output_far_from_the_heavy_values(family, seed):
-    """Weights span 24 decades, so that most values are many standard deviations from the mean."""
+    """Compare output with exact values for weights over 24 decades.
+
+    Most values are many standard deviations from the mean.
+    """
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 30))
     x = 1e6 + rng.normal(size=n) if seed % 2 else np.exp(rng.normal(size=n))
@@ -143,7 +146,7 @@ def test_weights_with_zeros_over_24_decades(family, seed):
 
 @pytest.mark.slow
 def test_weights_of_long_columns_with_one_heavy_block():
-    """One value with nearly all of the weight fills the first block of a long column."""
+    """Check the optimum of a long column whose first 700 rows have one value and nearly all of the weight."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=1500) + 3.0
     weight = np.full(1500, 1e-12)

@@ -128,7 +128,10 @@ def test_without_curvature_the_vertex_is_the_middle_point(a):
 @pytest.mark.parametrize("k", range(1, 7))
 @pytest.mark.parametrize("third", [1e-3, -1e-4, 0.0])
 def test_minima_of_cubics_are_one_step_from_the_vertex_of_a_parabola(third, k):
-    """The step leads from the vertex to the minimum; the value is that of the cubic at the vertex."""
+    """Compare the result with a cubic's minimum, one Newton step from the vertex of the parabola through three points.
+
+    The value returned is the cubic's at the vertex.
+    """
 
     def f(x):
         return 2.0 + (x - 0.05) ** 2 + third * (x - 0.05) ** 3

@@ -111,7 +111,7 @@ def test_read_only_and_strided_vectors():
 
 
 def test_objective_is_twice_that_of_cellwise():
-    """R's rho has the maximum 1/2, ours 1."""
+    """Compare with R's objective, in which rho has the maximum 1/2 instead of 1."""
     seen = 0
     for step in cellwise_steps():
         for rule, moments, expected in (

@@ -170,8 +170,8 @@ def invert(y, family, lmbda):
 def adapted(distance):
     """Return the adaptive cut-off for the distances of a column's values from its center, in scales.
 
-    It is the one of four cut-offs beyond which the number of values exceeds the expected number of a normal sample most
-    clearly, by the log-likelihood ratio of a Poisson count; CUTOFF + 2 if no ratio exceeds 2.3.
+    It is the one of four cut-offs beyond which the number of values exceeds the number expected in a normal sample most
+    clearly, by the log-likelihood ratio of a Poisson count. If no ratio exceeds 2.3, it is CUTOFF + 2.
     """
     chosen, most = CUTOFF + 2.0, 2.3
     for trial in CUTOFF + np.array([0.0, 0.5, 1.0, 1.5]):
@@ -408,9 +408,9 @@ def test_the_small_entry_returns_the_number_of_columns_that_it_defers():
 
 
 def plain_nearness(y, cutoff, c):
-    """Return the sum of 1 - rho(distance) over the transformed values `y`, sorted and scaled.
+    """Return the sum of 1 - rho(distance) over sorted transformed values `y`, which are standardised first.
 
-    The distances are those from the quantiles of a normal distribution truncated at +-`cutoff`; rho is Tukey's
+    The distances are those from the quantiles of a normal distribution truncated at +-`cutoff`. rho is Tukey's
     bisquare, which reaches 1 at distance `c`.
     """
     within, n = stats.truncnorm(-cutoff, cutoff), y.size

@@ -70,7 +70,7 @@ def test_the_largest_exponent_takes_few_steps(ratio: float, monkeypatch: pytest.
 
 
 def test_ranges_of_data_on_one_side_of_the_fixed_point_are_open() -> None:
-    """Box-Cox is 0 at x = 1, Yeo-Johnson at x = 0."""
+    """Data on one side of the value that every lambda maps to 0 (1 for Box-Cox, 0 for Yeo-Johnson) have one bound."""
     assert lambda_bounds.lambda_range(BOX_COX, 1.0, 1.0, 5.0) == (-math.inf, math.inf)
     assert lambda_bounds.lambda_range(YEO_JOHNSON, 0.0, 0.0, 5.0) == (-math.inf, math.inf)
     low, high = lambda_bounds.lambda_range(BOX_COX, 0.2, 0.9, 5.0)

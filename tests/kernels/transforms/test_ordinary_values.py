@@ -36,7 +36,7 @@ def bounds_of(family, direction, fit):
 def largest_log_ratio(m, *exponents):
     """Return the largest d for which e^d and e^(|m| d) are at most e^680 and at most 2^(1020 - s)/e.
 
-    Here s is the largest binary exponent of `exponents`, or 0 if all of these are negative.
+    Here s is the largest binary exponent of the numbers `exponents`, or 0 if this is negative.
     """
     scale = max(max(0, math.frexp(each)[1]) if each else 0 for each in exponents)
     return min(680.0, (1020 - scale) * math.log(2.0) - 1.0) / max(1.0, abs(m))
@@ -55,7 +55,7 @@ def image_of(m, low, high):
 
 
 def moderate(m):
-    """Return the largest |a| at which `short_log1p` is accurate enough to invert b_m(a) = expm1(m a)/m."""
+    """Return the largest |a| at which the inverse of b_m(a) = (e^(m a) - 1)/m may use `short_log1p`."""
     return math.inf if abs(m) >= 0.125 else min(12.0, 0.34 / abs(m) if m else math.inf)
 
 

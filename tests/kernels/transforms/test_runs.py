@@ -15,7 +15,10 @@ from powerkern.kernels.transforms.family import BOX_COX, FORWARD, FORWARD_STANDA
 @pytest.mark.parametrize("direction", [FORWARD, FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_runs_are_transformed_as_columns(family, direction):
-    """Runs have the bits of columns transformed with their fit, which may be constant; without a fit, NaN."""
+    """Compare runs with columns transformed by the same fits, one of which is of a constant column.
+
+    Runs without a fit become NaN.
+    """
     rng = np.random.default_rng(1)
     fitted = np.exp(rng.normal(size=(20, 3)))
     fitted[:, 1] = 2.0
@@ -42,7 +45,7 @@ def test_runs_are_transformed_as_columns(family, direction):
 @pytest.mark.parametrize("n_runs", [128, 129])
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_many_runs_with_rescaled_fits_are_transformed_by_their_own_fits(family, n_runs):
-    """The constants of 128 runs are computed at a time."""
+    """Compare with SciPy's transforms, for as many runs as a block of constants has (128), and for one more."""
     rng = np.random.default_rng(n_runs)
     results = np.tile(fit_in_memory(np.exp(rng.normal(size=(20, 1))), family, np.full(1, np.nan), None, 1), (5, 1))
     results[:, LMBDA] = [-1.0, 0.0, 0.5, 1.0, 2.5]
