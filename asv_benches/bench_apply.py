@@ -108,7 +108,10 @@ class Memory(_Apply):
 
 
 class Peers(_Apply):
-    """Speed relative to scikit-learn on a C-ordered matrix; powerkern uses all threads, scikit-learn its defaults."""
+    """Speed of a job relative to scikit-learn on a C-ordered matrix.
+
+    powerkern uses all threads, and scikit-learn its defaults.
+    """
 
     params = (JOBS, FAMILIES, OUTPUTS, ["scikit-learn"], [10_000], [100])
     param_names = ("job", "family", "output", "library", "n", "p")
@@ -177,7 +180,7 @@ class _Regime(InTurns):
         """Measure a job for one shape, in a single run of alternating calls.
 
         The calls are, in both dtypes: the job for this shape on one and on two threads, and for the best shape on one
-        thread. A pass of np.exp and of the package's own exp are timed, too.
+        thread. Passes of np.exp and of the package's own exp are timed in the same run.
         """
         regime = (job, family, output, shape, self.seconds)
         if _Regime._measured[0] != regime:
@@ -195,7 +198,7 @@ class _Regime(InTurns):
 
 
 class Shape(_Regime):
-    """CPU time per value on one thread, relative to a matrix of 10,000 x 100 values of the same type."""
+    """CPU time of a job per value on one thread, relative to a matrix of 10,000 x 100 values of the same type."""
 
     params = (JOBS, ["yeo-johnson"], ["standardized"], ["20 x 50000", "200 x 5000", "vector"], DTYPES)
     param_names = ("job", "family", "output", "shape", "dtype")
@@ -221,7 +224,7 @@ class OwnExp(_Regime):
 
 
 class Float32(_Regime):
-    """CPU time of float32 on one thread, relative to float64."""
+    """CPU time of a job for a float32 matrix on one thread, relative to a float64 matrix."""
 
     params = (JOBS, ["yeo-johnson"], ["standardized"], ["10000 x 100", "200 x 5000"])
     param_names = ("job", "family", "output", "shape")

@@ -77,7 +77,7 @@ class _Holes(InTurns):
         return uv_decompose(self.M, self.rank, method, rng=0, n_threads=n_threads)
 
     def error(self, estimate: np.ndarray) -> float:
-        """Return the RMSE on the missing entries."""
+        """Return the root mean square error of `estimate` on the missing entries."""
         missing = np.isnan(self.M)
         return float(np.sqrt(np.mean((estimate - self.full)[missing] ** 2)))
 
@@ -98,7 +98,10 @@ class Decompose(_Holes):
 
 
 class BesideCmfrec(_Holes):
-    """Speed relative to cmfrec, and held-out error relative to cmfrec's with its best ridge, on two threads."""
+    """Speed of a decomposition relative to cmfrec, and held-out error relative to cmfrec's, on two threads.
+
+    cmfrec's error is taken at its best ridge.
+    """
 
     params = ([2000], [500], [5], METHODS)
     param_names = ("m", "n", "rank", "method")
@@ -258,12 +261,12 @@ class Impute(InTurns):
         return self.track_error(table) / error
 
     def track_times_faster_than_best(self, table: str) -> float:
-        """Speed relative to the peer with the smallest error."""
+        """Speed of powerkern relative to the peer with the smallest error."""
         found = peers(table)
         return self._lead([min(found, key=lambda name: found[name][0])])
 
     def track_times_faster_than_fastest(self, table: str) -> float:
-        """Speed relative to the fastest peer, whatever its error.
+        """Speed of powerkern relative to the fastest peer, whatever this peer's error.
 
         The two peers that were fastest in the first call are timed.
         """
@@ -371,7 +374,10 @@ class Ratings(InTurns):
 
 
 class RatingsBesideCmfrec(Ratings):
-    """Speed relative to cmfrec, and held-out error relative to cmfrec's with the true rank and its best ridge."""
+    """Speed of a fit of ratings relative to cmfrec, and held-out error relative to cmfrec's.
+
+    cmfrec has the true rank, and its error is taken at its best ridge.
+    """
 
     def setup(self) -> None:
         if not find_spec("cmfrec"):

@@ -60,7 +60,7 @@ def cases(kind: str) -> list[tuple[str, np.ndarray]]:
 
 
 def serve(parts: list[np.ndarray], **options: Any) -> Server:
-    """Run all rounds of a fit; return the server."""
+    """Run all rounds of a federated fit of sites with the values `parts`; return the server."""
     clients = [Client(part, name=f"site {i}", n_threads=1) for i, part in enumerate(parts)]
     server = Server([client.name for client in clients], **options)
     with warnings.catch_warnings():
@@ -76,7 +76,7 @@ def serve(parts: list[np.ndarray], **options: Any) -> Server:
 
 
 class HundredSites(InTurns):
-    """A fit of 100 sites: time and error of lambda relative to the pooled fit, number of rounds, and bytes per site."""
+    """A fit of 100 sites: time and lambda compared with the pooled fit, rounds, and bytes per site and column."""
 
     params = (list(METHODS), [100_000], [10])
     param_names = ("method", "n", "p")
@@ -104,7 +104,7 @@ class HundredSites(InTurns):
 
 
 class References:
-    """Reference columns, unevenly split among sites: largest error of lambda, and largest number of rounds."""
+    """Largest error of lambda and largest number of rounds for reference columns split unevenly among sites."""
 
     params = (list(METHODS), list(REFERENCES), [8])
     param_names = ("method", "columns", "sites")
@@ -122,7 +122,7 @@ class References:
         return found
 
     def track_worst(self, method: str, kind: str, sites: int) -> float:
-        """Track the largest error of lambda, relative to max(1, |lambda|) of the pooled fit."""
+        """Track the largest difference of lambda from the pooled fit, relative to max(1, |lambda|)."""
         return max(error for error, _ in self._all(method, kind, sites))
 
     def track_most_rounds(self, method: str, kind: str, sites: int) -> int:

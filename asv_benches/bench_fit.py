@@ -131,7 +131,7 @@ class Regimes(InTurns):
 
 
 class Shift(InTurns):
-    """Cost of a shift on one thread: time of a shifted Box-Cox fit, relative to a fit of values shifted beforehand."""
+    """Time of a shifted Box-Cox fit on one thread, relative to a fit of values that were shifted before."""
 
     params = (["fit", "transform", "inverse_transform"], ORDERS, [10_000], [100])
     param_names = ("job", "order", "n", "p")
@@ -158,7 +158,7 @@ class Shift(InTurns):
 
 
 class Peers(InTurns):
-    """Speed relative to a peer on a C-ordered matrix; powerkern uses all threads, the peer its defaults."""
+    """Speed of a fit relative to a peer on a C-ordered matrix; powerkern uses all threads, the peer its defaults."""
 
     params = (FAMILIES, list(SCALED_PEERS), [10_000], [100])
     param_names = ("family", "library", "n", "p")
@@ -231,7 +231,7 @@ class TwoThreads(InTurns):
 
 
 class ShortPeers(InTurns):
-    """Speed relative to scikit-learn on a wide matrix, on two threads."""
+    """Speed of the fit of a wide matrix relative to scikit-learn, on two threads."""
 
     #: Columns on which scikit-learn is measured; its time is scaled to all columns.
     few = 100
@@ -359,7 +359,10 @@ _CASES = {"tests": [_ROOT / "tests/data/mle.json"], "shared": [*_ROOT.parent.glo
 
 
 class Case(NamedTuple):
-    """A column, its optimum, and the change of the optimum for half-ulp changes of the data, over max(1, |lambda|)."""
+    """A column, its optimum, and the effect of half-ulp changes of the data on the optimum.
+
+    The effect is relative to max(1, |lambda|).
+    """
 
     family: str
     x: np.ndarray
@@ -403,7 +406,7 @@ def _fit_one(library: str, x: np.ndarray, family: str) -> float:
 
 
 class Accuracy:
-    """Distance of lambda from the multiprecision optimum, over max(1, |lambda|), for all columns of a collection.
+    """Distance of lambda from the multiprecision optimum, relative to max(1, |lambda|), in a collection of columns.
 
     A column is ill-conditioned if half-ulp changes of its values move the optimum by more than 1e-12.
     """

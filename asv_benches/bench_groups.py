@@ -37,7 +37,10 @@ print(peak_memory() - before - fit._table.kernel_rows.nbytes / 1e6)
 
 
 def rows(shape: tuple[int, int, int], order: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return values and group labels of the rows, for a shape of SHAPES and an order of ORDERS."""
+    """Return the values of the rows, and their group labels, which are "sorted" or "shuffled" according to `order`.
+
+    `shape` is the number of groups, and the smallest and the largest number of rows of a group.
+    """
     groups, least, largest = shape
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(groups), rng.integers(least, largest + 1, groups))
@@ -77,7 +80,7 @@ class Groups:
     def track_groupby_apply_over_fit(self, shape: tuple[int, int, int], order: str, threads: int) -> float:
         """Time of groupby.apply(scipy.stats.yeojohnson), relative to the fit.
 
-        The time is extrapolated from some of the groups.
+        The time of groupby.apply is extrapolated from some of the groups.
         """
         frame = pd.DataFrame({"id": self.labels, "x": self.x})
         some = frame[frame["id"] < _APPLIED]

@@ -69,7 +69,7 @@ class Peer(InTurns):
 
 
 class Wide:
-    """Seconds of one fit of a hundred columns or more."""
+    """Seconds of one joint fit of a hundred columns or more."""
 
     params = ([100],)
     param_names = ("p",)

@@ -211,7 +211,7 @@ def _read(file: str) -> Any:
 
 
 class Accuracy:
-    """Largest relative error over the vectors of refs/mestimator_reference.json whose scale is positive."""
+    """Largest relative error of a method over the vectors of refs/mestimator_reference.json with a positive scale."""
 
     params = (list(REFERENCES),)
     param_names = ("value",)
@@ -231,7 +231,7 @@ class Accuracy:
 
 
 class OneStep:
-    """Largest relative error of R's one-step Huber estimates, over refs/cellwise/units.json."""
+    """Largest relative difference from R's one-step Huber estimates in refs/cellwise/units.json."""
 
     def setup(self) -> None:
         self.records = _read("cellwise/units.json")["huber"]

@@ -16,7 +16,7 @@ def skewed(n: int, p: int) -> np.ndarray:
 
 
 class Origin:
-    """Fits of the origin by maximum likelihood or with central weights: seconds, and time relative to a plain fit."""
+    """Fits of origin, unit and lambda by three estimators: seconds, and time relative to a plain fit."""
 
     params = ([(10_000, 1_000), (500, 1_000)], ["yeo-johnson", "box-cox"], ["mle", "central-mle", "robust"])
     param_names = ("shape", "family", "estimator")
@@ -33,7 +33,10 @@ class Origin:
         fit(self.x, family, estimator, origin="fit")
 
     def track_ratio_to_a_plain_fit(self, shape: tuple[int, int], family: str, estimator: str) -> float:
-        """Time relative to maximum likelihood at the data's origin; each is the shortest of three alternating calls."""
+        """Time relative to a plain maximum likelihood fit of the distances from 100, the true origin.
+
+        Each time is the shortest of three alternating calls.
+        """
         best = [np.inf, np.inf]
         for _ in range(3):
             for k, run in enumerate(
@@ -52,7 +55,7 @@ class Central:
     param_names = ("shape",)
 
     def setup(self, shape: tuple[int, int]) -> None:
-        """Make a fit."""
+        """Make the fit that is tested."""
         self.fit = fit(skewed(*shape), origin="fit")
 
     def time_central_normality(self, shape: tuple[int, int]) -> None:

@@ -152,7 +152,7 @@ class OverPyOD(InTurns):
 
 
 class Accuracy:
-    """Largest error of parameters (relative) and probabilities over the vectors of the reference."""
+    """Largest error of parameters (relative) or probabilities (absolute) over the vectors of the reference."""
 
     params = (list(RULES),)
     param_names = ("rule",)

@@ -24,7 +24,7 @@ LIBRARIES = {"powerkern": PowerTransformer, "scikit-learn": Peer}
 
 
 class Time:
-    """Seconds of a method."""
+    """Seconds of one method of an estimator."""
 
     params = (JOBS, FAMILIES, list(LIBRARIES), [10_000], [PEER_COLUMNS])
     param_names = ("job", "method", "library", "n", "p")
@@ -39,7 +39,7 @@ class Time:
 
 
 class Speedup(InTurns):
-    """Speed relative to scikit-learn; powerkern uses all threads, scikit-learn its defaults."""
+    """Speed of a method relative to scikit-learn's; powerkern uses all threads, scikit-learn its defaults."""
 
     params = (JOBS, FAMILIES, [10_000], [PEER_COLUMNS])
     param_names = ("job", "method", "n", "p")

@@ -63,7 +63,7 @@ class Time(_Columns):
 
 
 class Ratio(_Columns):
-    """Speed relative to SciPy, both measured in the same run."""
+    """Speed of a function relative to SciPy's, both measured in the same run."""
 
     params = (list(JOBS), [1_000])
     param_names = ("job", "n")

@@ -138,14 +138,14 @@ def _counts(rng: Generator, n: int) -> np.ndarray:
 
 
 def _binary(rng: Generator, n: int) -> np.ndarray:
-    """Draw two values, one of them rare."""
+    """Draw n values from two, one of which is rare."""
     x = np.full(n, rng.choice([0.0, 1.0, 2.5, 1e-5]))
     x[rng.random(n) < rng.choice([1.0 / n, 0.01, 0.3])] += 10.0 ** rng.uniform(-8.0, 8.0)
     return x
 
 
 def _few(rng: Generator, n: int) -> np.ndarray:
-    """Draw up to five distinct values."""
+    """Draw n values from at most five distinct ones."""
     pool = KINDS[str(rng.choice(["normal", "lognormal", "decades", "offset", "counts"]))](rng, int(rng.integers(1, 6)))
     return rng.choice(pool, n)
 
@@ -167,7 +167,7 @@ def _offset(rng: Generator, n: int) -> np.ndarray:
 
 
 def _neighbors(rng: Generator, n: int) -> np.ndarray:
-    """Draw values that differ by a few units in the last place."""
+    """Draw values that differ by at most 1e5 units in the last place."""
     base = 10.0 ** rng.uniform(-20.0, 20.0)
     return base + rng.integers(0, 10 ** int(rng.integers(1, 6)), n) * np.spacing(base)
 

@@ -1,4 +1,4 @@
-"""The likelihood of a power transform in ball arithmetic. Imports nothing of powerkern.
+"""The likelihood of a power transform in ball arithmetic, computed without powerkern.
 
 Every number is a ball of python-flint's: a midpoint and a bound on its rounding error, the radius, with an exponent of
 any size. Nothing overflows, and cancellation shows in the radius. `precisely` raises the precision until the radius is

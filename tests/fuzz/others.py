@@ -203,7 +203,7 @@ def _fault_of_text(text: str, values: np.ndarray) -> str | None:
 
 
 def check_stats(batch: Batch) -> Iterator[Finding]:
-    """Compare transforms and likelihoods with SciPy's, where SciPy's neither overflow nor cancel."""
+    """Compare transforms and likelihoods with SciPy's, except where SciPy's overflow or cancel."""
     rng = _rng(batch)
     for j, x in enumerate(batch.values.T):
         x = x[~np.isnan(x)]
@@ -227,7 +227,7 @@ def _is_tame(x: np.ndarray) -> bool:
 
 
 def _beside_scipy(x: np.ndarray, family: str, lmbda: float) -> Iterator[tuple[str, Any, Any]]:
-    """Yield triples: the name of a function of `powerkern.stats`, its result, and SciPy's."""
+    """Yield triples: the name of a function of `powerkern.stats`, its result, and the result of SciPy's function."""
     ours, theirs = powerkern.stats, scipy.stats
     if family == "box-cox":
         yield "boxcox", ours.boxcox(x, lmbda), theirs.boxcox(x, lmbda)
