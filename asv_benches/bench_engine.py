@@ -47,7 +47,7 @@ class Gather(InTurns):
 
 
 class Driver(InTurns):
-    """Time to schedule a group of columns, in microseconds, without the group's work."""
+    """Microseconds to schedule a group of columns, without the work on the group."""
 
     params = ([1, 2], [10_000], [8_000])
     param_names = ("n_threads", "n", "p")

@@ -1,4 +1,4 @@
-"""Fits of origin and unit, compared with plain fits of the same columns, and the test of central normality."""
+"""Fits of origin and unit, compared with plain fits of distances from the true origin; tests of normality."""
 
 from __future__ import annotations
 

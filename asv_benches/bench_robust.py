@@ -69,7 +69,7 @@ def fit(
 
 
 class OneThread(InTurns):
-    """Time for a matrix on one thread, with sort and gather, in passes of np.exp; speedup by a second thread."""
+    """Time to fit a matrix on one thread, with sort and gather, in passes of np.exp; and speedup by a second thread."""
 
     params = (RESISTANT, ["yeo-johnson"], [2_000], [40])
     param_names = ("estimator", "family", "n", "p")
@@ -122,7 +122,10 @@ class Weighted(InTurns):
 
 
 class ShortColumns(InTurns):
-    """CPU time per value of short columns, relative to columns of 10,000, on one thread, including sort and gather."""
+    """CPU time per value of short columns on one thread, relative to columns of 10,000 values.
+
+    Sort and gather are included.
+    """
 
     params = ([*RESISTANT, "ppcc"], [20, 50, 300])
     param_names = ("estimator", "n")
@@ -150,7 +153,7 @@ class ShortColumns(InTurns):
 
 
 class Spectra(InTurns):
-    """Milliseconds for 500 columns of 180 values, an example of many short columns."""
+    """Milliseconds to fit 500 columns of 180 values, an example of many short columns."""
 
     params = (["robust"], FAMILIES, ["simulated"])
     param_names = ("estimator", "family", "data")

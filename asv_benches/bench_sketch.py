@@ -102,7 +102,7 @@ class Parts(InTurns):
 
 
 class Tall(InTurns):
-    """One long column, which powerkern.fit fits on all threads."""
+    """Fits of one long column, for which powerkern.fit uses all threads: time, speedup by threads, and bit-identity."""
 
     params = (FAMILIES, [1_000_000])
     param_names = ("family", "n")
@@ -158,7 +158,7 @@ def reference_columns(name: str) -> Columns:
 
 
 def data_columns() -> Columns:
-    """Return all columns of the data beside the repository that can be fitted, for each family."""
+    """Return pairs (family, column) for all columns of the data beside the repository that the family can fit."""
     files = [file for file in sorted(_DATA.glob("*.csv*")) if file.name not in _NOT_DATA]
     if not files:
         raise NotImplementedError(f"no data at {_DATA}")

@@ -101,7 +101,7 @@ class Transform:
 
 
 class InPlace:
-    """Time of one pass that overwrites the data."""
+    """Time of a transform that overwrites its input, in passes of np.exp."""
 
     params = (JOBS, LMBDAS[:1], SIZES)
     param_names = ("job", "lmbda", "n")
@@ -120,7 +120,7 @@ class InPlace:
 
 
 class Ratio:
-    """Speed relative to each peer, in alternating calls."""
+    """Speed of a transform to another array, relative to each peer."""
 
     params = (JOBS, LIBRARIES[1:], LMBDAS, SIZES)
     param_names = ("job", "peer", "lmbda", "n")

@@ -101,7 +101,7 @@ def accuracy() -> Iterator[Figure]:
 
 
 def fitting() -> Iterator[Figure]:
-    """Yield figures for fits of the matrix."""
+    """Yield figures for fits of a matrix."""
     peer = f"scikit-learn, {PEER_COLUMNS} columns scaled"
     for family, target in (("yeo-johnson", ">= 300 x"), ("box-cox", ">= 800 x")):
         name = f"fit {family}, row-major, over {peer}"
@@ -116,7 +116,7 @@ def fitting() -> Iterator[Figure]:
 
 
 def applying() -> Iterator[Figure]:
-    """Yield figures for fits applied to the matrix."""
+    """Yield figures for fits applied to a matrix."""
     for job, target in (("transform", ">= 15 x"), ("inverse_transform", ">= 10 x")):
         for family, output in itertools.product(FAMILIES, bench_apply.OUTPUTS):
             name = f"{job} {family}, {output}, row-major, over scikit-learn"

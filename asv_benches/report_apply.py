@@ -2,10 +2,10 @@
 
 python -m asv_benches.report_apply [--only WORD] [--seconds S] [--write FILE]
 
-It takes two minutes, and a quarter of that with --only "yeo-johnson, standardized". Calls are repeated, for up to ten
-times as long, until two threads of np.exp do at least 1.9 times the work of one.
+The report takes two minutes, and half a minute with --only "yeo-johnson, standardized". Calls are repeated, for up to
+ten times as long, until two threads of np.exp do at least 1.9 times the work of one.
 
-Restricted to AVX2: NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= python -m asv_benches.report_apply
+For code for CPUs with AVX2 but without AVX-512, put NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES="" before the command.
 """
 
 from __future__ import annotations

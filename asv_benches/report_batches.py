@@ -1,4 +1,7 @@
-"""Growth of memory while files are fitted in batches: python -m asv_benches.report_batches [--megabytes 500]."""
+"""Growth of memory while files are fitted in batches.
+
+python -m asv_benches.report_batches [--megabytes 500]
+"""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 python -m asv_benches.report_calibration
 
-In each labelled data set of scikit-learn, one class is made rare, 2 to 20 % of the rows; three simulated sets are
-added. Seven detectors score each set. The columns of the table are: no contamination given, the true fraction of
-outliers, half of it, and twice this fraction.
+In each labelled data set of scikit-learn, one class is made rare: it has 2 to 20 % of the rows. Three simulated sets
+are added. Seven detectors score each set. The columns of the table are the contaminations given: none, the true
+fraction of outliers, half of this fraction, and twice this fraction.
 """
 
 from __future__ import annotations

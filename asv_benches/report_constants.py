@@ -2,8 +2,9 @@
 
 NUMBA_DISABLE_JIT=1 python -m asv_benches.report_constants [area ...]
 
-Constants are changed in the modules; compiled code would not notice. An area takes a few minutes at most. The results
-are quoted in comments beside the constants. Evaluations are those of the objective or the likelihood, per column.
+Constants are changed in the modules, which would have no effect on compiled code. An area takes a few minutes at most.
+The results are quoted in comments beside the constants. The numbers of evaluations are those of the objective or the
+likelihood per column.
 """
 
 from __future__ import annotations

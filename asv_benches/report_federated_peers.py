@@ -120,7 +120,7 @@ def adult_like(rng: np.random.Generator) -> Dataset:
 
 
 def bank_like(rng: np.random.Generator) -> Dataset:
-    """Return columns like those of Bank: balance of both signs, call duration, contacts, days since the last."""
+    """Return columns like those of Bank: balance of both signs, duration, contacts, days since the last contact."""
     n = 20_000
     latent = rng.normal(size=(n, 4))
     skewed = [np.sinh(1.5 * latent[:, 0] + 1) * 400, np.exp(5.2 + 0.9 * latent[:, 1])]

@@ -1,4 +1,7 @@
-"""Peak memory and time of the command line for a CSV file: python -m asv_benches.report_tables [--megabytes 173]."""
+"""Peak memory and time of the command line for a CSV file.
+
+python -m asv_benches.report_tables [--megabytes 173]
+"""
 
 from __future__ import annotations
 
