@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -16,7 +17,8 @@ import powerkern as pk
 from powerkern._estimators.shift import convert_to_data_units
 from powerkern._results.back_transform import _integration_range, _PsiBranch, ends_of_range
 from powerkern._results.censored_cells import conditional_draws, conditional_means, fractions_below
-from powerkern._results.inversion import _ranges, _true_positions
+from powerkern._results.column_warnings import find_far_from_zero
+from powerkern._results.inversion import Inversion, _ranges, _true_positions
 from powerkern._results.lost_digits import round_trip_errors
 from powerkern._results.robust_intervals import _draw
 from powerkern._results.summary import sampled_fraction
@@ -176,3 +178,49 @@ def test_the_product_of_value_and_density_is_largest_at_the_peak(exponent: float
     assert found.limit[0, 0] == np.inf
     assert not found.diverges.any()
     assert not found.singular.any()
+
+
+@pytest.mark.parametrize("beyond", [-1.0, 0.5, 2.0])
+def test_means_near_the_end_of_the_range_and_beyond_it_are_integrals(beyond: float) -> None:
+    """E[x | z in range] for lambda = -2, where x is infinite at the end of the range, equals the integral by mpmath."""
+    x = np.random.default_rng(0).lognormal(sigma=0.3, size=40)
+    fit = pk.fit(x, "box-cox", lmbda=-2.0)
+    loc, scale = float(fit.loc[0]), float(fit.scale[0])
+    end = (0.5 - loc) / scale
+    found = fit.inverse_mean(np.array([end + beyond]), np.array([1.0]))[0]
+    with mpmath.workdps(30):
+        z = mpmath.mpf(end) + beyond
+
+        def density(t: mpmath.mpf) -> mpmath.mpf:
+            return mpmath.exp(-((end - t - z) ** 2) / 2)  # t is the distance from the end
+
+        pieces = [0, 0.25, 1, 4, 12]
+        mass = mpmath.quad(density, pieces)
+        total = mpmath.quad(lambda t: (2 * scale * t) ** -0.5 * density(t), pieces)
+    assert found == pytest.approx(float(total / mass), rel=1e-9)
+
+
+def test_columns_far_from_zero_are_measured_in_their_own_units() -> None:
+    """A column far from 0 in the data is not far from the pole of psi if the fit subtracts a center."""
+    one = np.ones(3)
+    table = SimpleNamespace(
+        lmbda=30.0 * one,
+        center=np.array([1000.0, 0.0, 1000.0]),
+        divisor=np.array([1.0, 1.0, 0.5]),
+        mirrored=np.array([True, True, True]),
+        x_min=np.array([1000.0, 1000.0, 1010.0]),
+        x_max=np.array([1010.0, 1010.0, 1011.0]),
+        status=np.zeros(3),
+    )
+    assert find_far_from_zero(table).tolist() == [1, 2]  # type: ignore[arg-type]
+
+
+def test_safe_bounds_extend_beyond_both_ends_of_the_data() -> None:
+    """Values a few ranges outside the data keep their digits if lambda is moderate."""
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    fit = pk.fit(X, lmbda=[1.0, 0.5])
+    low, high = Inversion(fit._table, True, "nan", np.dtype(np.float64))._find_safe_bounds()
+    z = fit.transform(X)
+    reach = np.ptp(z, axis=0)
+    assert (low < z.min(axis=0) - reach).all()
+    assert (high > z.max(axis=0) + reach).all()
