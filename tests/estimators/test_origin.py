@@ -395,3 +395,13 @@ def test_units_of_subnormal_columns_do_not_underflow():
         fit = pk.fit(x, estimator="robust", origin="fit")
     assert fit.divisor[0] > 0.0
     assert np.isfinite(fit.transform(x)).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_objective_of_central_fits_refers_to_the_units_of_the_data(family):
+    """The negative log-density of c x is that of x plus ln c, for each observation."""
+    x = np.random.default_rng(5).lognormal(sigma=0.5, size=(60, 2))
+    fit = pk.fit(x, family, pk.CentralML(), origin="fit")
+    scaled = pk.fit(1024.0 * x, family, pk.CentralML(), origin="fit")
+    np.testing.assert_array_equal(scaled.lmbda, fit.lmbda)
+    np.testing.assert_allclose(scaled.objective - fit.objective, np.log(1024.0), rtol=1e-13)
