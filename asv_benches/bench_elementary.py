@@ -116,7 +116,7 @@ INNER = {
 
 
 class Inner:
-    """Time of functions that other kernels use inside their loops, in passes of np.exp."""
+    """Time of functions used inside the loops of other kernels, divided by the time of np.exp."""
 
     params = (list(INNER), ["float64", "float32"], [10_000])
     param_names = ("function", "dtype", "n")

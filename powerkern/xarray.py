@@ -494,7 +494,8 @@ def _match_points(position: Any, X: Any) -> Any:
                 raise ValueError(f"X has coordinates along {d!r} that were not in the fitted data; leave them out")
         if position.sizes[d] != X.sizes[d]:
             raise ValueError(
-                f"X has {X.sizes[d]} points along {d!r}, the data of the fit had {position.sizes[d]}; pass these points"
+                f"X has {X.sizes[d]} points along {d!r}, but the fitted data had {position.sizes[d]}; "
+                "pass the points of the fitted data"
             )
     return position
 

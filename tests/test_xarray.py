@@ -112,7 +112,7 @@ def test_other_samples_and_parts_of_the_points():
     xr.testing.assert_identical(fitted.transform(more).isel(member=1), Z)
     with pytest.raises(ValueError, match="X has coordinates along 'lat' that were not in the fitted data"):
         fitted.transform(X.assign_coords(lat=[1.0, 2.0, 3.0]))
-    with pytest.raises(ValueError, match="X has 3 points along 'lon', the data of the fit had 4"):
+    with pytest.raises(ValueError, match="X has 3 points along 'lon', but the fitted data had 4"):
         fitted.transform(X.isel(lon=slice(3)))
     with pytest.raises(ValueError, match="X has no dimension 'lat', and the fit has one column for each"):
         fitted.transform(X.isel(lat=0))

@@ -116,7 +116,7 @@ def _read_range(plan: Plan, weights: pool.Weights) -> Callable[[NDArray[Any], st
     def read(body: NDArray[Any], sender: str) -> Range:
         found = Range.from_bytes(body.tobytes())
         if found.family != plan.spec.family or found.shift.any() or np.isfinite(found.limits).any():
-            raise ValueError(f"the range must be of family {plan.spec.family!r}, without shift and limits")
+            raise ValueError(f"the range must have family={plan.spec.family!r}, no shift and no limits")
         weights.check(sender, np.arange(found.n_features), found.n_obs)
         return found
 

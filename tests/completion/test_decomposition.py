@@ -28,7 +28,7 @@ NORMALIZATIONS = [None, "rows", "columns", "both", "zscores"]
 def low_rank(m=60, n=25, d=3, noise=0.1, missing=0.3, seed=0):
     """Return an (m, n) matrix with NaN for a fraction `missing` of its entries, and the complete matrix.
 
-    The complete matrix has rank `d`, plus normal noise of standard deviation `noise`.
+    The complete matrix is a matrix of rank `d` plus normal noise of standard deviation `noise`.
     """
     rng = np.random.default_rng(seed)
     full = rng.normal(size=(m, d)) @ rng.normal(size=(d, n)) + noise * rng.normal(size=(m, n))

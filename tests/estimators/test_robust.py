@@ -1,4 +1,4 @@
-"""Robust fits: a slow version of the procedure, outliers, round trips, invariances, errors, and extreme columns."""
+"""Robust fits, compared with a slow reference; outliers, round trips, invariances, errors, and extreme columns."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_excluded_cells_and_lambda_are_those_of_cellwise(file):
 
 @every_file
 def test_lambda_is_the_optimum_on_the_same_cells(file):
-    """The score of the cells of R's last fit changes sign within 1e-9 of lambda."""
+    """The likelihood score, on the cells that R keeps in its last fit, changes sign within 1e-9 of lambda."""
     for record in records(file):
         x, family = data(file)[record["column"]], FAMILIES[record["type"]]
         kept = ~np.isnan(x)

@@ -45,7 +45,7 @@ REQUEST = SERVER.request
 
 
 def in_one(function: Callable[..., Any], merge: Callable[..., Any]) -> Any:
-    """Apply `function` to the whole data as one chunk, in place of an engine's map and reduce."""
+    """Apply `function` to all rows of `X` as one chunk, so that `merge` is not needed; this stands for an engine."""
     return function(X)
 
 

@@ -45,7 +45,7 @@ def keys(sources, *modules):
 
 
 def imported_by(name):
-    """Return the modules of the package that a module imports anywhere, by its syntax tree."""
+    """Return the modules of the package that the module `name` imports, within functions, too."""
     found = set()
     for node in ast.walk(ast.parse(Path(importlib.import_module(name).__file__).read_bytes())):
         if isinstance(node, ast.Import):

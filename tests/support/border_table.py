@@ -326,9 +326,9 @@ def fits() -> dict[str, Callable[[Inputs], Any]]:
 
 
 def _seed(name: str) -> dict[str, int]:
-    """Return the argument of a function of `powerkern.completion` that seeds its random numbers, as a dict.
+    """Return the seed as a keyword argument for the function `name` of `powerkern.completion`.
 
-    The dict is empty if the function, given by its name, draws none.
+    The dict is empty if the function draws no random numbers.
     """
     function = getattr(importlib.import_module("powerkern.completion"), name)
     return {key: 0 for key in ("rng", "random_state") if key in inspect.signature(function).parameters}

@@ -137,7 +137,7 @@ def test_standardized_yeo_johnson(lmbda, ref):
     ("ref", "log_factor"), [(-30.0, 0.0), (-1e-3, 0.0), (0.0, 0.0), (0.0, 3.0), (0.5, 0.0), (40.0, 0.0)]
 )
 def test_inverse_of_standardized_yeo_johnson(lmbda, ref, log_factor):
-    """Compare with bounds in which values with the sign of the reference are relative to it, and other values to 0."""
+    """Compare with bounds relative to the reference on its side of 0, and relative to 0 on the other side."""
     slope, intercept = 0.7, 1e-3
     m, other = (2.0 - lmbda, lmbda) if ref < 0.0 else (lmbda, 2.0 - lmbda)
     log_base = math.log1p(abs(ref))
