@@ -117,6 +117,7 @@ def test_robust_fits_in_blocks(run, tmp_path, request, estimator):
         assert one["n_obs"] == other["n_obs"]
 
 
+@pytest.mark.slow
 def test_the_error_of_lambda_is_printed(run, tmp_path, in_blocks):
     table = long_table(tmp_path / "long.csv", 6000)
     words = ("fit", table, "--columns", "width", "--estimator")

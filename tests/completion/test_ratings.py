@@ -70,6 +70,7 @@ def test_estimates_are_nearly_as_good_as_can_be(model):
     assert abs(model.validation_rmse - np.hypot(error, 0.5)) < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fall", [0.7, 1.0])
 def test_ranks_that_gain_less_than_a_standard_error_are_not_tried(monkeypatch, fall):
     """Most components improve the validation error by less than its standard error, so few ranks are tried."""
