@@ -325,14 +325,17 @@ def test_points_are_standardised_by_the_moments_of_the_column(kind, reference, l
             assert lk.nll_at(column, mu, at, log_ref) == pytest.approx(g, rel=1e-11)
 
 
-def test_derivatives_of_the_column_are_those_of_its_values_as_points():
-    column, _, x, _, weight = logs_and_points("both", 0.0)
+@pytest.mark.parametrize("exponent", [0.3, -2.0])
+@pytest.mark.parametrize(("kind", "reference"), [("positive", 1.3), ("both", 0.0)])
+def test_derivatives_of_the_column_are_those_of_its_values_as_points(kind, reference, exponent):
+    column, _, x, _, weight = logs_and_points(kind, reference)
+    mu = exponent * column.sigma
     own, other = np.empty((3, x.size)), np.empty((3, x.size))
-    one = lk.score_with_derivatives(column, 0.3 * column.sigma, new_scratch(), *own)
-    two = lk.score_with_points(column, True, column, 0.3 * column.sigma, new_scratch(), *other)
+    one = lk.score_with_derivatives(column, mu, new_scratch(), *own)
+    two = lk.score_with_points(column, kind == "both", column, mu, new_scratch(), *other)
     np.testing.assert_array_equal(own, other)
-    assert one == two == lk.score(column, 0.3 * column.sigma, new_scratch())
-    assert np.average(own[0], weights=weight) == pytest.approx(0.0, abs=1e-14)
+    assert one == two == lk.score(column, mu, new_scratch())
+    assert np.average(own[0], weights=weight) == pytest.approx(0.0, abs=1e-13)
     assert np.average(own[0] ** 2, weights=weight) == pytest.approx(1.0)
 
 
