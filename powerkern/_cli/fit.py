@@ -159,10 +159,9 @@ def _fit_rows(args: argparse.Namespace, table: Table, weight: FloatArray | None,
 def _column_names(layout: FileLayout) -> list[str] | None:
     """Return the names of the fitted columns, or None if they need no names.
 
-    Without a header, columns are named by their positions in the table, unless every column of the table is fitted.
+    Without a header, columns are named by their positions in the table, unless every column is fitted in its place.
     """
-    is_whole = len(layout.positions) == len(layout.names)
-    return layout.matrix_names if layout.named or not is_whole else None
+    return layout.matrix_names if layout.named or not layout.is_whole else None
 
 
 def _fit_groups(args: argparse.Namespace) -> tuple[pk.GroupedFit, Table]:

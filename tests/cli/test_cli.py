@@ -847,3 +847,42 @@ def test_levels_that_are_no_probabilities_are_refused(run, table, level):
 
 def test_the_version_is_printed(run):
     assert run("--version") == (0, f"powerkern {pk.__version__}\n", "")
+
+
+@pytest.mark.parametrize("ending", [".npy", ".csv", ".parquet"])
+@pytest.mark.parametrize("p", [2, 3])
+@pytest.mark.parametrize("in_blocks", [False, True], ids=["whole", "in blocks"])
+def test_columns_fitted_in_another_order_are_transformed_in_their_places(
+    run, tmp_path, monkeypatch, ending, p, in_blocks
+):
+    """A fit of all columns in another order transforms each column with its own lambda, also without a header."""
+    X = np.random.default_rng(0).lognormal(sigma=np.array([0.5, 1.5, 1.0])[:p], size=(40, p))
+    path, words = tmp_path / f"x{ending}", ()
+    if in_blocks:
+        monkeypatch.setattr("powerkern._cli.fit.LARGE", 0)
+    if ending == ".npy":
+        np.save(path, X)
+    elif ending == ".csv":
+        np.savetxt(path, X, delimiter=",", fmt="%.17g")
+        words = ("--no-header",)
+    else:
+        pytest.importorskip("pyarrow")
+        pd = pytest.importorskip("pandas")
+        pd.DataFrame(X, columns=[str(j) for j in range(p)]).to_parquet(path)
+    order = "1,0" if p == 2 else "2,0,1"
+    assert run("fit", path, *words, "--columns", order, "-o", tmp_path / "fit.json")[0] == 0
+    z, back = tmp_path / f"z{ending}", tmp_path / f"back{ending}"
+    for command, source, target in (("transform", path, z), ("inverse", z, back)):
+        code, _, err = run(command, source, *words, "--fit", tmp_path / "fit.json", "-o", target)
+        assert (code, err) == (0, "")
+    np.testing.assert_allclose(read_matrix(z), pk.fit(X).transform(X), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(read_matrix(back), X, rtol=1e-9)
+
+
+def read_matrix(path):
+    """Return the numbers in a file that `powerkern transform` wrote."""
+    if path.suffix == ".npy":
+        return np.load(path)
+    if path.suffix == ".parquet":
+        return pytest.importorskip("pandas").read_parquet(path).to_numpy()
+    return np.loadtxt(path, delimiter=",", ndmin=2)

@@ -32,8 +32,9 @@ def read_npy(path: Path, choose: Choice) -> Table:
     positions = [j for j in candidates if names[j] not in identifiers]
     if not positions:
         raise no_numbers(path.name, identifiers)
-    block = Block(matrix if positions == list(range(len(names))) else matrix[:, positions], {})
-    return Table(_layout(array, names, positions), len(matrix), {}, block, identifiers)
+    layout = _layout(array, names, positions)
+    block = Block(matrix if layout.is_whole else matrix[:, positions], {})
+    return Table(layout, len(matrix), {}, block, identifiers)
 
 
 def stream_npy(path: Path, choose: Choice) -> tuple[FileLayout, Iterator[Block]]:
@@ -50,9 +51,10 @@ def stream_npy(path: Path, choose: Choice) -> tuple[FileLayout, Iterator[Block]]
 def _blocks(matrix: NDArray[Any], layout: FileLayout) -> Iterator[Block]:
     size = max(1, CELLS // matrix.shape[1])
     others = sorted(set(range(matrix.shape[1])).difference(layout.positions))
+    is_whole = layout.is_whole
     for start in range(0, len(matrix), size):
         rows = matrix[start : start + size]
-        numbers = rows[:, list(layout.positions)] if others else rows
+        numbers = rows if is_whole else rows[:, list(layout.positions)]
         yield Block(numbers, {j: rows[:, j].tolist() for j in others}, None, start)
 
 
@@ -87,12 +89,13 @@ class NpyWriter:
         self._dtype: np.dtype[Any] = np.dtype(np.float64)
 
     def write(self, block: Block, result: NDArray[Any]) -> None:
-        """Append the rows of a block, with `result` in place of the numbers that were read."""
+        """Append the rows of a block, with `result` in place of the numbers that were read, in their order."""
         if self._rows == 0:
             self._dtype = result.dtype
             self._write_header()
         self._rows += len(result)
-        self._file.write(np.ascontiguousarray(result).data)
+        in_place = result if self._layout.is_whole else result[:, np.argsort(self._layout.positions)]
+        self._file.write(np.ascontiguousarray(in_place).data)
 
     def finish(self) -> None:
         """Rewrite the header with the final number of rows, for which NumPy leaves room."""

@@ -131,6 +131,11 @@ class FileLayout:
     weights: int | None = None
 
     @property
+    def is_whole(self) -> bool:
+        """True if all columns are read as numbers, in their order in the file."""
+        return self.positions == tuple(range(len(self.names)))
+
+    @property
     def matrix_names(self) -> list[str]:
         """Names of the columns that are read as numbers."""
         return [self.names[position] for position in self.positions]
