@@ -35,7 +35,14 @@ from powerkern.kernels.robust.reweighting import kept_by_index
 from powerkern.kernels.robust.scratch import new_robust_work
 from powerkern.kernels.robust.search import GridScan
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES, ROOM, SortedColumn
+from powerkern.kernels.transforms.rectified import (
+    BOTH,
+    NOT_RECTIFIED,
+    QUARTILES,
+    ROOM,
+    SortedColumn,
+    transform_sorted,
+)
 
 CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 CUTOFF = oracles.CUTOFF
@@ -480,6 +487,31 @@ def test_grids_of_carrolls_objective_are_divided_in_halves(family):
     best = points[np.argmin(values)]
     fine = [oracles.carroll_objective(family, u, best + step) for step in np.linspace(-0.5, 0.5, 41)]
     assert values.min() - min(fine) < 1e-3
+
+
+@families
+def test_intervals_of_carrolls_objective_are_divided_by_the_bound_of_the_module_docstring(family):
+    """Compare with NumPy: each value counts with the smaller of its distances at both ends of the interval."""
+    x = np.sort(sample(family, 20, 7))
+    options, work = ESTIMATORS["carroll"]().kernel_options, new_robust_work(20)
+    with np.errstate(all="ignore"):
+        column = prestandardize_column(carroll._mean_log, x, None, CODES[family], options, work).standardized
+        n = carroll._divided_points(column, -4.0, 6.0, options, work)
+    points, values, _, locs, scales = work.grid[:, :n]
+    transforms = []
+    for point in points:
+        transform_sorted(column.column, point, NOT_RECTIFIED, column.y)
+        transforms.append(column.y[:20].copy())
+    limit = 20 * math.erf(carroll.HUBER_K / math.sqrt(2.0))
+    found = set()
+    for k in range(0, n - 1, 3):
+        for lowest in values[k] + np.array([-0.3, -0.05, 0.02, 0.3]):
+            first, second = ((transforms[j] - locs[j]) * math.exp(values[j] - lowest) / scales[j] for j in (k, k + 1))
+            nearest = np.where(first * second > 0.0, np.minimum(abs(first), abs(second)), 0.0)
+            expected = (nearest * np.minimum(nearest, carroll.HUBER_K)).sum() <= limit
+            assert carroll._may_be_lower(column, k, lowest, math.nan, work) == expected
+            found.add(bool(expected))
+    assert found == {False, True}
 
 
 @pytest.mark.parametrize("c", [0.3, 0.5, 2.0])
