@@ -422,6 +422,14 @@ def test_logs_of_ratios_of_one_plus_x(center):
             assert found == log.log1p_finite(x)
 
 
+def test_logs_of_ratios_to_one_have_the_bits_of_log1p():
+    """Where 1 + x is rounded by as much as the result, the correction for its rounding decides the last bit."""
+    x = np.random.default_rng(10).uniform(0.3, 20.0, 500)
+    found = [log.log1p_ratio(v, 0.0, 1.0, 1.0, 1.0) for v in x.tolist()]
+    np.testing.assert_array_equal(found, [log.log1p_finite(v) for v in x.tolist()])
+    np.testing.assert_allclose(found, np.log1p(x), rtol=2.3e-16)
+
+
 @pytest.mark.parametrize("j", [0.0, -1.0, -700.0])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.36, 1.0])
 def test_scaled_exponentials_minus_a_smaller_number(j, share):
