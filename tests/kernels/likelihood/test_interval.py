@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from counting import count_calls
 from scipy import stats
 
 from powerkern._estimators.routes import fit_vector
@@ -29,14 +30,7 @@ COLUMNS = {
 @pytest.fixture
 def n_evaluations(monkeypatch):
     """Count the evaluations of the score by kernels that run as plain Python; return a list with one number."""
-    count, score = [0], interval.score
-
-    def counting(*arguments):
-        count[0] += 1
-        return score(*arguments)
-
-    monkeypatch.setattr(interval, "score", counting)
-    return count
+    return count_calls(monkeypatch, interval, "score")
 
 
 def ends_and_minimum(name, drop):

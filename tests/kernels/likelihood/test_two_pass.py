@@ -7,6 +7,7 @@ import math
 import numpy as np
 import oracles
 import pytest
+from counting import count_calls
 
 from powerkern import Status
 from powerkern.kernels.likelihood import two_pass
@@ -74,14 +75,7 @@ WEIGHTS = RNG.integers(1, 5, 20).astype(float)
 @pytest.fixture
 def n_evaluations(monkeypatch):
     """Count the evaluations of the score by kernels that run as plain Python; return a list with one number."""
-    count, score = [0], two_pass.score
-
-    def counting(*arguments):
-        count[0] += 1
-        return score(*arguments)
-
-    monkeypatch.setattr(two_pass, "score", counting)
-    return count
+    return count_calls(monkeypatch, two_pass, "score")
 
 
 def centered(name, weight=NOTHING):

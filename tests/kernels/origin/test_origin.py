@@ -7,6 +7,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from counting import count_calls
 from scipy import special, stats
 
 from powerkern.kernels.origin import likelihood
@@ -251,14 +252,7 @@ def test_origins_of_yeo_johnson_are_quantiles_and_evenly_spaced_points():
 @pytest.fixture
 def n_evaluations(monkeypatch):
     """Count the evaluations of the likelihood by kernels that run as plain Python; return a list with one number."""
-    count, evaluate = [0], likelihood.evaluate
-
-    def counting(*arguments):
-        count[0] += 1
-        evaluate(*arguments)
-
-    monkeypatch.setattr(origin, "evaluate", counting)
-    return count
+    return count_calls(monkeypatch, origin, "evaluate")
 
 
 @pytest.mark.parametrize(

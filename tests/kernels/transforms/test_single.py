@@ -252,6 +252,15 @@ def bounds_of(family, direction, fit):
     return constants(rows[direction == INVERSE][1], fit)[:2]
 
 
+def check_soundness(family, direction, inside, outside):
+    """Check that a fit with the changes `inside` has ordinary values, and with the changes `outside` has none."""
+    fit = Fit(0.5, 1.0, 1.0, 0.0, 0.0)
+    low, high = bounds_of(family, direction, fit._replace(**inside))
+    assert low < high
+    low, high = bounds_of(family, direction, fit._replace(**outside))
+    assert low > high
+
+
 def branch(m, a):
     return math.expm1(m * a) / m if m else a
 
@@ -314,11 +323,7 @@ def test_bounds_of_box_cox_keep_powers_in_range(fit):
     ],
 )
 def test_box_cox_fits_that_are_not_sound_have_no_ordinary_values(direction, inside, outside):
-    fit = Fit(0.5, 1.0, 1.0, 0.0, 0.0)
-    low, high = bounds_of(BOX_COX, direction, fit._replace(**inside))
-    assert low < high
-    low, high = bounds_of(BOX_COX, direction, fit._replace(**outside))
-    assert low > high
+    check_soundness(BOX_COX, direction, inside, outside)
 
 
 def yeojohnson_origin(lmbda, ref, slope, intercept, log_factor):
@@ -432,11 +437,7 @@ LARGE_REF = {"lmbda": 1.0, "ref": 1e9}
     ],
 )
 def test_yeo_johnson_fits_that_are_not_sound_have_no_ordinary_values(direction, inside, outside):
-    fit = Fit(0.5, 1.0, 1.0, 0.0, 0.0)
-    low, high = bounds_of(YEO_JOHNSON, direction, fit._replace(**inside))
-    assert low < high
-    low, high = bounds_of(YEO_JOHNSON, direction, fit._replace(**outside))
-    assert low > high
+    check_soundness(YEO_JOHNSON, direction, inside, outside)
 
 
 @pytest.mark.parametrize(
